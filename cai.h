@@ -1018,8 +1018,7 @@ CAI_PRIV_COLD void cai_priv_say(cai_priv_text *text, const char *format, ...)
 }
 
 /* Fills an error except for its message, which is open then. `status` may have a rule (CAI_PRIV_RULE). */
-CAI_PRIV_COLD cai_priv_text cai_priv_error_open(cai_error *err, cai_status status, int32_t entry,
-                                                int32_t index)
+CAI_PRIV_COLD cai_priv_text cai_priv_error_open(cai_error *err, cai_status status, int32_t entry, int32_t index)
 {
     err->code = CAI_PRIV_STATUS(status);
     err->native = 0;
@@ -1248,8 +1247,8 @@ typedef struct cai_priv_judge {
 /* Opens the message of a failure. If the sentence begins with a blank, a comma or a colon, the place comes
  * first: "shape[2]", or "shape" if Python has no index there. A wrong value or type breaks the rule of its
  * entry, unless `status` has another rule. Streams have several protocols. */
-CAI_PRIV_COLD cai_priv_text cai_priv_fail_open(cai_error *err, cai_status status, int32_t entry,
-                                               int32_t index, const char *sentence)
+CAI_PRIV_COLD cai_priv_text cai_priv_fail_open(cai_error *err, cai_status status, int32_t entry, int32_t index,
+                                               const char *sentence)
 {
     static const uint8_t rules[] = {0, 3, 4, 5, 8, 19, 0, 40, 50};
     cai_priv_text text;
@@ -1279,20 +1278,20 @@ CAI_PRIV_COLD cai_status cai_priv_fail(cai_error *err, cai_status status, int32_
 
 /* Rejects a value that is not valid for its entry. The status of an entry is the entry + 4. `entry` may have
  * a rule (CAI_PRIV_RULE). */
-#define CAI_PRIV_WRONG(judge, entry, index, ...) \
-    cai_priv_fail((judge)->err, (entry) + 4, CAI_PRIV_STATUS(entry), index, __VA_ARGS__)
+#define CAI_PRIV_WRONG(err, entry, index, ...) \
+    cai_priv_fail(err, (entry) + 4, CAI_PRIV_STATUS(entry), index, __VA_ARGS__)
 CAI_PRIV_ASSERT(status_of_shape, CAI_ERR_SHAPE == CAI_ENTRY_SHAPE + 4);
 CAI_PRIV_ASSERT(status_of_mask, CAI_ERR_MASK == CAI_ENTRY_MASK + 4);
 
 /* Rejects a value of the wrong type: "shape must be a tuple, not a list (accepted by CAI_LENIENT)".
  * `forgiven` is the kind for CAI_LENIENT, or 0. `entry` may have a rule (CAI_PRIV_RULE). */
-CAI_PRIV_COLD cai_status cai_priv_mistyped(const cai_priv_judge *judge, int32_t entry, int32_t index,
-                                           const char *sentence, const cai_token *token, int32_t forgiven)
+CAI_PRIV_COLD cai_status cai_priv_mistyped(cai_error *err, int32_t entry, int32_t index, const char *sentence,
+                                           const cai_token *token, int32_t forgiven)
 {
     const cai_status status = CAI_PRIV_RULE(CAI_ERR_TYPE, entry >> 8);
     cai_priv_text text;
-    if (!judge->err) return CAI_ERR_TYPE;
-    text = cai_priv_fail_open(judge->err, status, CAI_PRIV_STATUS(entry), index, sentence);
+    if (!err) return CAI_ERR_TYPE;
+    text = cai_priv_fail_open(err, status, CAI_PRIV_STATUS(entry), index, sentence);
     cai_priv_put(&text, sentence);
     cai_priv_put(&text, ", not ");
     cai_priv_put(&text, cai_priv_kind_name(token->kind));
@@ -1523,12 +1522,12 @@ static inline int cai_priv_plain_typestr(const cai_token *token, cai_dtype *out)
 
 /* Rejects with a sentence such as "typestr '<i3' is not valid at 2: the kind has no such size". `wrong` has a
  * rule of two digits and a blank before its text. */
-CAI_PRIV_COLD cai_status cai_priv_reject_typestr(const cai_priv_judge *judge, int32_t entry, int32_t index,
+CAI_PRIV_COLD cai_status cai_priv_reject_typestr(cai_error *err, int32_t entry, int32_t index,
                                                  const cai_token *token, uint32_t at, const char *wrong)
 {
     const int32_t rule = (wrong[0] - '0') * 10 + (wrong[1] - '0');
     char quoted[CAI_PRIV_QUOTED];
-    return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(entry, rule), index,
+    return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(entry, rule), index,
                           entry == CAI_ENTRY_DESCR ? ": typestr %s is not valid at %u: %s"
                                                    : " %s is not valid at %u: %s",
                           cai_priv_quote(token, quoted), at, wrong + 3);
@@ -1543,7 +1542,7 @@ static cai_status cai_priv_judge_typestr(const cai_priv_judge *judge, int32_t en
     int ordered;
     uint32_t at;
     if (token->kind != CAI_TOKEN_STR && !(token->kind == CAI_TOKEN_BYTES && judge->lenient))
-        return cai_priv_mistyped(judge, entry, index, " must be a str", token, CAI_TOKEN_BYTES);
+        return cai_priv_mistyped(judge->err, entry, index, " must be a str", token, CAI_TOKEN_BYTES);
     first = token->length ? token->text[0] : (char)0;
     ordered = first == '<' || first == '>' || first == '|';
     at = ordered || first == '=' ? 1 : 0;
@@ -1554,7 +1553,7 @@ static cai_status cai_priv_judge_typestr(const cai_priv_judge *judge, int32_t en
                       : "30 the byte order must be < > or | (accepted by CAI_LENIENT)";
     }
     if (entry == CAI_ENTRY_TYPESTR) index = (int32_t)at;
-    return wrong ? cai_priv_reject_typestr(judge, entry, index, token, at, wrong) : CAI_OK;
+    return wrong ? cai_priv_reject_typestr(judge->err, entry, index, token, at, wrong) : CAI_OK;
 }
 
 CAI_API cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t flags, cai_dtype *out,
@@ -1643,17 +1642,17 @@ static void cai_priv_copy(cai_array *to, const cai_array *from)
     }
 }
 
-CAI_PRIV_COLD cai_status cai_priv_reject_extent(const cai_priv_judge *judge, int64_t axis, int64_t extent)
+CAI_PRIV_COLD cai_status cai_priv_reject_extent(cai_error *err, int64_t axis, int64_t extent)
 {
     if (extent < 0)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_SHAPE, 17), (int32_t)axis, " = %lld is negative",
+        return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_SHAPE, 17), (int32_t)axis, " = %lld is negative",
                               (long long)extent);
-    return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_SHAPE, 18), (int32_t)axis,
+    return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_SHAPE, 18), (int32_t)axis,
                           " = %lld makes the array larger than 9223372036854775807 bytes", (long long)extent);
 }
 
 /* Rejects the first axis, from the last, that makes the extent in bytes exceed int64 (R27). */
-CAI_PRIV_COLD cai_status cai_priv_reject_reach(const cai_priv_judge *judge, const cai_priv_draft *draft)
+CAI_PRIV_COLD cai_status cai_priv_reject_reach(cai_error *err, const cai_priv_draft *draft)
 {
     int64_t lo = 0, hi = draft->array.dtype.itemsize, span = 0;
     int32_t axis = draft->array.ndim;
@@ -1662,23 +1661,22 @@ CAI_PRIV_COLD cai_status cai_priv_reject_reach(const cai_priv_judge *judge, cons
             (span < 0 ? cai_priv_add(lo, span, &lo) : cai_priv_add(hi, span, &hi)))
             break;
     }
-    return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 27), axis,
+    return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 27), axis,
                           " = %lld over %lld elements reaches beyond 64 bits",
                           (long long)draft->strides[axis], (long long)draft->shape[axis]);
 }
 
 /* Rejects a pointer that does not reach all elements, `below` and `above` it in bytes (R14, R28). */
-CAI_PRIV_COLD cai_status cai_priv_reject_address(const cai_priv_judge *judge, uint64_t data,
-                                                 uint64_t below, uint64_t above)
+CAI_PRIV_COLD cai_status cai_priv_reject_address(cai_error *err, uint64_t data, uint64_t below, uint64_t above)
 {
     if (!data)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_DATA, 14), 0,
+        return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_DATA, 14), 0,
                               " = 0 (NULL) but the array is not empty");
     if (data < below)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_DATA, 27), 0,
+        return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_DATA, 27), 0,
                               " = %llu but elements begin at -%llu from it, below address 0",
                               (unsigned long long)data, (unsigned long long)below);
-    return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_DATA, 28), 0,
+    return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_DATA, 28), 0,
                           " = %llu but elements reach %llu bytes above it, past 2^64",
                           (unsigned long long)data, (unsigned long long)above);
 }
@@ -1700,8 +1698,7 @@ CAI_PRIV_NOINLINE uint32_t cai_priv_order(const cai_priv_draft *draft)
     return flags;
 }
 
-CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, uint64_t width,
-                                                 int64_t nbytes);
+CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, uint64_t width, int64_t nbytes);
 
 /* Stores a description except shape and strides. Addresses of elements are sums of the bits in `offsets`. The
  * fields that do not follow from others are those of `given`, or NULL: the caller stores them. */
@@ -1725,18 +1722,18 @@ static inline void cai_priv_store(const cai_array *array, const cai_array *given
 
 /* Counts elements and bytes, and checks for overflow as NumPy does. Extents of 0 are left out (R18), but make
  * *size 0. If the itemsize is 0 (bits), *nbytes is the number of elements without extents of 0. */
-static inline cai_status cai_priv_count(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                        int64_t *size, int64_t *nbytes)
+static inline cai_status cai_priv_count(cai_error *err, const cai_priv_draft *draft, int64_t *size,
+                                        int64_t *nbytes)
 {
     const int64_t *shape = draft->shape;
     int64_t run = draft->array.dtype.itemsize, elements = 1, axis = draft->array.ndim;
     if (!run) run = 1;
     while (--axis >= 0) {
         if (shape[axis] > 1) {
-            if (cai_priv_mul(shape[axis], run, &run)) return cai_priv_reject_extent(judge, axis, shape[axis]);
+            if (cai_priv_mul(shape[axis], run, &run)) return cai_priv_reject_extent(err, axis, shape[axis]);
             elements *= shape[axis];
         } else if (shape[axis] != 1) {
-            if (shape[axis] < 0) return cai_priv_reject_extent(judge, axis, shape[axis]);
+            if (shape[axis] < 0) return cai_priv_reject_extent(err, axis, shape[axis]);
             elements = 0;
         }
     }
@@ -1746,9 +1743,8 @@ static inline cai_status cai_priv_count(const cai_priv_judge *judge, const cai_p
 }
 
 /* Stores a description without strides. They become those of C order (R20), or 0 for a bit field. */
-static inline cai_status cai_priv_store_c(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                          const cai_array *given, int64_t size, int64_t nbytes,
-                                          cai_array *out)
+static inline cai_status cai_priv_store_c(cai_error *err, const cai_priv_draft *draft, const cai_array *given,
+                                          int64_t size, int64_t nbytes, cai_array *out)
 {
     const int64_t *shape = draft->shape;
     uint32_t flags = CAI_C_CONTIGUOUS | CAI_NO_SELF_OVERLAP | CAI_DENSE;
@@ -1759,7 +1755,7 @@ static inline cai_status cai_priv_store_c(const cai_priv_judge *judge, const cai
         nbytes = 0;
         flags |= CAI_F_CONTIGUOUS;
     } else if (data - 1 > UINT64_MAX - (uint64_t)nbytes) {
-        return cai_priv_reject_address(judge, data, 0, (uint64_t)nbytes);
+        return cai_priv_reject_address(err, data, 0, (uint64_t)nbytes);
     }
     while (--axis >= 0) {
         const int64_t extent = shape[axis];
@@ -1778,49 +1774,45 @@ static inline cai_status cai_priv_store_c(const cai_priv_judge *judge, const cai
 }
 
 /* Describes a bit field, packed without gaps, least significant bit first (R33). */
-CAI_PRIV_NOINLINE cai_status cai_priv_describe_bits(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                                    cai_array *out)
+CAI_PRIV_NOINLINE cai_status cai_priv_describe_bits(cai_error *err, const cai_priv_draft *draft, cai_array *out)
 {
     const int64_t bits = draft->array.dtype.bits;
     int64_t size = 0, elements = 0, nbytes;
-    CAI_TRY(cai_priv_count(judge, draft, &size, &elements));
+    CAI_TRY(cai_priv_count(err, draft, &size, &elements));
     if (cai_priv_mul(elements / 8, bits, &nbytes) ||
         cai_priv_add(nbytes, (elements % 8 * bits + 7) / 8, &nbytes))
-        return cai_priv_reject_extent(judge, 0, draft->shape[0]);
-    return cai_priv_store_c(judge, draft, &draft->array, size, nbytes, out);
+        return cai_priv_reject_extent(err, 0, draft->shape[0]);
+    return cai_priv_store_c(err, draft, &draft->array, size, nbytes, out);
 }
 
-CAI_PRIV_NOINLINE cai_status cai_priv_describe_c(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                                 cai_array *out)
+CAI_PRIV_NOINLINE cai_status cai_priv_describe_c(cai_error *err, const cai_priv_draft *draft, cai_array *out)
 {
     int64_t size = 0, nbytes = 0;
-    if (!draft->array.dtype.itemsize) return cai_priv_describe_bits(judge, draft, out);
-    CAI_TRY(cai_priv_count(judge, draft, &size, &nbytes));
-    return cai_priv_store_c(judge, draft, &draft->array, size, nbytes, out);
+    if (!draft->array.dtype.itemsize) return cai_priv_describe_bits(err, draft, out);
+    CAI_TRY(cai_priv_count(err, draft, &size, &nbytes));
+    return cai_priv_store_c(err, draft, &draft->array, size, nbytes, out);
 }
 
 /* Describes an empty array with strides, or rejects a wrong one. An empty array has no element to reach and
  * none to overlap, whatever the strides. */
-CAI_PRIV_COLD cai_status cai_priv_describe_rare(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                                cai_array *out)
+CAI_PRIV_COLD cai_status cai_priv_describe_rare(cai_error *err, const cai_priv_draft *draft, cai_array *out)
 {
     int64_t size = 0, nbytes = 0;
-    CAI_TRY(cai_priv_count(judge, draft, &size, &nbytes));
-    if (size) return cai_priv_reject_reach(judge, draft);
-    (void)cai_priv_describe_c(judge, draft, out); /* cannot fail for a counted, empty array */
+    CAI_TRY(cai_priv_count(err, draft, &size, &nbytes));
+    if (size) return cai_priv_reject_reach(err, draft);
+    (void)cai_priv_describe_c(err, draft, out); /* cannot fail for a counted, empty array */
     memcpy(out->strides, draft->strides, (size_t)out->ndim * sizeof out->strides[0]);
     return CAI_OK;
 }
 
 /* Judges strides that are not nested (see below) or span more than int64, and sets the flag of overlap. */
-CAI_PRIV_NOINLINE cai_status cai_priv_judge_overlap(const cai_priv_judge *judge,
-                                                    const cai_priv_draft *draft, uint64_t width,
+CAI_PRIV_NOINLINE cai_status cai_priv_judge_overlap(cai_error *err, const cai_priv_draft *draft, uint64_t width,
                                                     uint64_t below, uint32_t *flags)
 {
     int64_t size = 0, nbytes = 0;
-    CAI_TRY(cai_priv_count(judge, draft, &size, &nbytes));
+    CAI_TRY(cai_priv_count(err, draft, &size, &nbytes));
     if (below > (uint64_t)INT64_MAX + 1 || width - below > INT64_MAX)
-        return cai_priv_reject_reach(judge, draft);
+        return cai_priv_reject_reach(err, draft);
     *flags = cai_priv_self_overlap(draft, width, nbytes);
     return CAI_OK;
 }
@@ -1829,8 +1821,8 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_overlap(const cai_priv_judge *judge,
  * span[j] over the axes so far, and `below` is the part of that sum with stride[j] < 0. Strides are nested if
  * |stride[k]| >= itemsize + sum over j > k of span[j] for each axis with shape[k] > 1. Nested strides never
  * overlap. nbytes <= width then, so that nbytes cannot overflow. */
-CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(const cai_priv_judge *judge,
-                                                       const cai_priv_draft *draft, cai_array *out)
+CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(cai_error *err, const cai_priv_draft *draft,
+                                                       cai_array *out)
 {
     const uint64_t data = draft->array.data;
     const int64_t *shape = draft->shape, *strides = draft->strides;
@@ -1843,18 +1835,18 @@ CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(const cai_priv_judge *jud
         const uint64_t step = cai_priv_magnitude(stride);
         if (extent == 1) continue;
         if (extent <= 0 || cai_priv_mul_u64((uint64_t)extent - 1, step, &span))
-            return cai_priv_describe_rare(judge, draft, out);
+            return cai_priv_describe_rare(err, draft, out);
         if (step < width) nested = 0;
         width += span;
-        if (width < span) return cai_priv_describe_rare(judge, draft, out);
+        if (width < span) return cai_priv_describe_rare(err, draft, out);
         if (stride < 0) below += span;
         size *= (uint64_t)extent;
         offsets |= step;
     }
     if (!nested || width > INT64_MAX)
-        CAI_TRY(cai_priv_judge_overlap(judge, draft, width, below, &flags));
+        CAI_TRY(cai_priv_judge_overlap(err, draft, width, below, &flags));
     if (data < below || data - 1 > UINT64_MAX - (width - below))
-        return cai_priv_reject_address(judge, data, below, width - below);
+        return cai_priv_reject_address(err, data, below, width - below);
     nbytes = (int64_t)size * draft->array.dtype.itemsize;
     if ((flags & CAI_NO_SELF_OVERLAP) && width == (uint64_t)nbytes)
         flags |= CAI_DENSE | cai_priv_order(draft);
@@ -1868,11 +1860,10 @@ CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(const cai_priv_judge *jud
     return CAI_OK;
 }
 
-static inline cai_status cai_priv_describe(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                           cai_array *out)
+static inline cai_status cai_priv_describe(cai_error *err, const cai_priv_draft *draft, cai_array *out)
 {
-    return draft->strides ? cai_priv_describe_strided(judge, draft, out)
-                          : cai_priv_describe_c(judge, draft, out);
+    return draft->strides ? cai_priv_describe_strided(err, draft, out)
+                          : cai_priv_describe_c(err, draft, out);
 }
 
 /* ------------------------------------------------------------------ >>overlap */
@@ -2059,33 +2050,33 @@ static inline int cai_priv_is_int(const cai_priv_judge *judge, const cai_token *
     return cai_priv_is(judge, token, CAI_TOKEN_INT, CAI_TOKEN_INDEX);
 }
 
-CAI_PRIV_COLD cai_status cai_priv_reject_missing(const cai_priv_judge *judge, int32_t entry)
+CAI_PRIV_COLD cai_status cai_priv_reject_missing(cai_error *err, int32_t entry)
 {
-    return cai_priv_fail(judge->err, CAI_PRIV_RULE(CAI_ERR_MISSING, 2), entry, -1, " is missing%s",
+    return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_MISSING, 2), entry, -1, " is missing%s",
                          entry == CAI_ENTRY_VERSION ? cai_priv_forgivable : "");
 }
 
 /* Rejects a value that is not an int, or exceeds int64 (31 bits in a version, 64 in an address). */
-CAI_PRIV_COLD cai_status cai_priv_reject_int(const cai_priv_judge *judge, int32_t entry, int32_t index,
+CAI_PRIV_COLD cai_status cai_priv_reject_int(cai_error *err, int32_t entry, int32_t index,
                                              const cai_token *token)
 {
     if (token->kind != CAI_TOKEN_UINT && token->kind != CAI_TOKEN_BIG_INT)
-        return cai_priv_mistyped(judge, entry, index, " must be an int", token, CAI_TOKEN_INDEX);
+        return cai_priv_mistyped(err, entry, index, " must be an int", token, CAI_TOKEN_INDEX);
     if (entry == CAI_ENTRY_VERSION)
-        return CAI_PRIV_WRONG(judge, entry, index, " is an int that is not in 0..2147483647");
+        return CAI_PRIV_WRONG(err, entry, index, " is an int that is not in 0..2147483647");
     if (token->kind == CAI_TOKEN_BIG_INT)
-        return CAI_PRIV_WRONG(judge, entry, index, " is an int that 64 bits cannot hold");
-    return CAI_PRIV_WRONG(judge, entry, index, " = %llu exceeds 9223372036854775807",
+        return CAI_PRIV_WRONG(err, entry, index, " is an int that 64 bits cannot hold");
+    return CAI_PRIV_WRONG(err, entry, index, " = %llu exceeds 9223372036854775807",
                           (unsigned long long)token->number);
 }
 
-static inline cai_status cai_priv_read_ints(const cai_priv_judge *judge, int32_t entry,
-                                            const cai_token *tuple, int64_t *out)
+static inline cai_status cai_priv_read_ints(const cai_priv_judge *judge, int32_t entry, const cai_token *tuple,
+                                            int64_t *out)
 {
     const cai_token *item = tuple + 1, *end = item + tuple->length;
     for (; item != end; ++item) {
         if (!cai_priv_is_int(judge, item))
-            return cai_priv_reject_int(judge, entry, (int32_t)(item - tuple) - 1, item);
+            return cai_priv_reject_int(judge->err, entry, (int32_t)(item - tuple) - 1, item);
         *out++ = (int64_t)item->number;
     }
     return CAI_OK;
@@ -2094,11 +2085,11 @@ static inline cai_status cai_priv_read_ints(const cai_priv_judge *judge, int32_t
 static inline cai_status cai_priv_judge_shape(const cai_priv_judge *judge, const cai_token *token,
                                               cai_array *array)
 {
-    if (!token) return cai_priv_reject_missing(judge, CAI_ENTRY_SHAPE);
+    if (!token) return cai_priv_reject_missing(judge->err, CAI_ENTRY_SHAPE);
     if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
-        return cai_priv_mistyped(judge, CAI_ENTRY_SHAPE, -1, " must be a tuple", token, CAI_TOKEN_LIST);
+        return cai_priv_mistyped(judge->err, CAI_ENTRY_SHAPE, -1, " must be a tuple", token, CAI_TOKEN_LIST);
     if (token->length > CAI_MAX_NDIM)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_SHAPE, 29), -1,
+        return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_SHAPE, 29), -1,
                               " has %u dimensions, the limit is 64", token->length);
     array->ndim = (int32_t)token->length;
     return cai_priv_read_ints(judge, CAI_ENTRY_SHAPE, token, array->shape);
@@ -2111,15 +2102,16 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_pointer(const cai_priv_judge *ju
 {
     int32_t axis = array->ndim, forgiven = CAI_TOKEN_INDEX;
     if (token->kind == CAI_TOKEN_BIG_INT)
-        return CAI_PRIV_WRONG(judge, CAI_ENTRY_DATA, 0, " is not in 0..18446744073709551615");
+        return CAI_PRIV_WRONG(judge->err, CAI_ENTRY_DATA, 0, " is not in 0..18446744073709551615");
     while (axis-- > 0) {
         if (array->shape[axis] == 0 && token->kind == CAI_TOKEN_NONE) forgiven = CAI_TOKEN_NONE;
     }
     if (!cai_priv_is(judge, token, CAI_TOKEN_INT, forgiven))
-        return cai_priv_mistyped(judge, CAI_ENTRY_DATA, 0, ", the pointer, must be an int", token, forgiven);
+        return cai_priv_mistyped(judge->err, CAI_ENTRY_DATA, 0, ", the pointer, must be an int", token,
+                                 forgiven);
     if (token->kind == CAI_TOKEN_NONE) array->data = 0;
     if ((int64_t)array->data >= 0) return CAI_OK;
-    return CAI_PRIV_WRONG(judge, CAI_ENTRY_DATA, 0, " = %lld is negative", (long long)token->number);
+    return CAI_PRIV_WRONG(judge->err, CAI_ENTRY_DATA, 0, " = %lld is negative", (long long)token->number);
 }
 
 /* Python's bool(value) */
@@ -2143,19 +2135,19 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_flag(const cai_priv_judge *judge
         return cai_priv_fail(judge->err, CAI_PRIV_RULE(CAI_ERR_TYPE, 6), CAI_ENTRY_DATA, 1,
                              ", read-only, must be a bool, not %lld%s", (long long)token->number,
                              cai_priv_forgivable);
-    return cai_priv_mistyped(judge, CAI_PRIV_RULE(CAI_ENTRY_DATA, 6), 1, ", read-only, must be a bool", token,
-                             forgiven);
+    return cai_priv_mistyped(judge->err, CAI_PRIV_RULE(CAI_ENTRY_DATA, 6), 1, ", read-only, must be a bool",
+                             token, forgiven);
 }
 
 static inline cai_status cai_priv_judge_data(const cai_priv_judge *judge, const cai_token *token,
                                              cai_array *array)
 {
-    if (!token) return cai_priv_reject_missing(judge, CAI_ENTRY_DATA);
+    if (!token) return cai_priv_reject_missing(judge->err, CAI_ENTRY_DATA);
     if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
-        return cai_priv_mistyped(judge, CAI_ENTRY_DATA, -1, " must be a tuple (pointer, read-only)", token,
+        return cai_priv_mistyped(judge->err, CAI_ENTRY_DATA, -1, " must be a tuple (pointer, read-only)", token,
                                  CAI_TOKEN_LIST);
     if (token->length != 2 && (token->length < 2 || !judge->lenient))
-        return CAI_PRIV_WRONG(judge, CAI_ENTRY_DATA, -1,
+        return CAI_PRIV_WRONG(judge->err, CAI_ENTRY_DATA, -1,
                               " has length %u, it must be 2 (pointer, read-only)%s", token->length,
                               token->length < 2 ? "" : cai_priv_forgivable);
     array->data = token[1].number;
@@ -2172,11 +2164,11 @@ static inline cai_status cai_priv_judge_version(const cai_priv_judge *judge, con
 {
     if (!token) {
         array->version = 0;
-        return judge->lenient ? CAI_OK : cai_priv_reject_missing(judge, CAI_ENTRY_VERSION);
+        return judge->lenient ? CAI_OK : cai_priv_reject_missing(judge->err, CAI_ENTRY_VERSION);
     }
-    if (!cai_priv_is_int(judge, token)) return cai_priv_reject_int(judge, CAI_ENTRY_VERSION, -1, token);
+    if (!cai_priv_is_int(judge, token)) return cai_priv_reject_int(judge->err, CAI_ENTRY_VERSION, -1, token);
     if (token->number > INT32_MAX)
-        return CAI_PRIV_WRONG(judge, CAI_ENTRY_VERSION, -1, " = %lld %s", (long long)token->number,
+        return CAI_PRIV_WRONG(judge->err, CAI_ENTRY_VERSION, -1, " = %lld %s", (long long)token->number,
                               (int64_t)token->number < 0 ? "is negative" : "exceeds 2147483647");
     array->version = (int32_t)token->number;
     if (array->version > 3) array->flags |= CAI_FUTURE_VERSION;
@@ -2188,33 +2180,32 @@ static inline cai_status cai_priv_judge_strides(const cai_priv_judge *judge, con
 {
     if (!token || token->kind == CAI_TOKEN_NONE) return CAI_OK;
     if (array->dtype.code == CAI_BITFIELD)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 33), -1,
+        return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 33), -1,
                               " must be None for a bit field: bytes cannot address bits");
     if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
-        return cai_priv_mistyped(judge, CAI_ENTRY_STRIDES, -1, " must be None or a tuple", token,
+        return cai_priv_mistyped(judge->err, CAI_ENTRY_STRIDES, -1, " must be None or a tuple", token,
                                  CAI_TOKEN_LIST);
     if (token->length != (uint32_t)array->ndim)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 22), -1, " has length %u, shape has %d",
-                              token->length, array->ndim);
+        return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 22), -1,
+                              " has length %u, shape has %d", token->length, array->ndim);
     array->flags |= CAI_HAD_STRIDES;
     return cai_priv_read_ints(judge, CAI_ENTRY_STRIDES, token, array->strides);
 }
 
 /* Judges the number of a stream (R70-R74). */
-CAI_PRIV_NOINLINE cai_status cai_priv_judge_stream_number(const cai_priv_judge *judge,
-                                                          const cai_token *token)
+CAI_PRIV_NOINLINE cai_status cai_priv_judge_stream_number(const cai_priv_judge *judge, const cai_token *token)
 {
     const int32_t entry = CAI_PRIV_RULE(CAI_ENTRY_STREAM, 74);
     const int64_t number = (int64_t)token->number;
     if (token->kind == CAI_TOKEN_UINT) return CAI_OK;
     if (token->kind == CAI_TOKEN_BIG_INT)
-        return CAI_PRIV_WRONG(judge, entry, -1, " is not in 1..18446744073709551615");
+        return CAI_PRIV_WRONG(judge->err, entry, -1, " is not in 1..18446744073709551615");
     if (!cai_priv_is_int(judge, token))
-        return cai_priv_mistyped(judge, entry, -1, " must be an int", token, CAI_TOKEN_INDEX);
+        return cai_priv_mistyped(judge->err, entry, -1, " must be an int", token, CAI_TOKEN_INDEX);
     if (number > 0) return CAI_OK;
-    if (number == -1) return CAI_PRIV_WRONG(judge, entry, -1, " = -1 is DLPack's number: pass None");
-    if (number < 0) return CAI_PRIV_WRONG(judge, entry, -1, " = %lld is negative", (long long)number);
-    return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_STREAM, 71), -1,
+    if (number == -1) return CAI_PRIV_WRONG(judge->err, entry, -1, " = -1 is DLPack's number: pass None");
+    if (number < 0) return CAI_PRIV_WRONG(judge->err, entry, -1, " = %lld is negative", (long long)number);
+    return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_STREAM, 71), -1,
                           " = 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread one, "
                           "None is no pending work");
 }
@@ -2243,13 +2234,13 @@ static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *
 
 /* Rejects the item that is judged. `rule` is the broken one. */
 #define CAI_PRIV_BAD_FIELD(descr, rule, ...) \
-    CAI_PRIV_WRONG((descr)->judge, CAI_PRIV_RULE(CAI_ENTRY_DESCR, rule), (descr)->top, __VA_ARGS__)
+    CAI_PRIV_WRONG((descr)->judge->err, CAI_PRIV_RULE(CAI_ENTRY_DESCR, rule), (descr)->top, __VA_ARGS__)
 
 CAI_PRIV_COLD cai_status cai_priv_bad_type(const cai_priv_descr *descr, int32_t rule, const char *sentence,
                                            const cai_token *token, int32_t forgiven)
 {
-    return cai_priv_mistyped(descr->judge, CAI_PRIV_RULE(CAI_ENTRY_DESCR, rule), descr->top, sentence, token,
-                             forgiven);
+    return cai_priv_mistyped(descr->judge->err, CAI_PRIV_RULE(CAI_ENTRY_DESCR, rule), descr->top, sentence,
+                             token, forgiven);
 }
 
 /* Judges a name, or ('full name', 'basic name'). The (basic) names of a record must differ (R44). */
@@ -2400,22 +2391,22 @@ static cai_status cai_priv_judge_descr(const cai_priv_judge *judge, const cai_to
     *rows = 0;
     if (!token || token->kind == CAI_TOKEN_NONE) return CAI_OK;
     if (!cai_priv_is(judge, token, CAI_TOKEN_LIST, CAI_TOKEN_TUPLE))
-        return cai_priv_mistyped(judge, CAI_ENTRY_DESCR, -1, " must be a list", token, CAI_TOKEN_TUPLE);
+        return cai_priv_mistyped(judge->err, CAI_ENTRY_DESCR, -1, " must be a list", token, CAI_TOKEN_TUPLE);
     if (cai_priv_is_default_descr(judge, token, dtype)) return CAI_OK;
     descr.judge = judge;
     descr.fields = fields;
     CAI_TRY(cai_priv_descr_record(&descr, token, -1, 1, &nbytes));
     if (nbytes != dtype->itemsize)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_DESCR, 41), -1,
+        return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_DESCR, 41), -1,
                               " adds up to %lld bytes, but typestr has %d", (long long)nbytes,
                               dtype->itemsize);
     *rows = descr.rows;
     return CAI_OK;
 }
 
-CAI_PRIV_COLD cai_status cai_priv_reject_capacity(const cai_priv_judge *judge, int64_t rows, int64_t capacity)
+CAI_PRIV_COLD cai_status cai_priv_reject_capacity(cai_error *err, int64_t rows, int64_t capacity)
 {
-    return cai_priv_fail(judge->err, CAI_ERR_CAPACITY, CAI_ENTRY_DESCR, -1,
+    return cai_priv_fail(err, CAI_ERR_CAPACITY, CAI_ENTRY_DESCR, -1,
                          " needs %lld rows, but the storage has %lld", (long long)rows, (long long)capacity);
 }
 
@@ -2427,7 +2418,7 @@ CAI_API cai_status cai_fields_compile(const cai_token *descr, const cai_dtype *d
     if (!dtype) return cai_priv_misuse(err, "cai_fields_compile: dtype is NULL");
     if (!count) return cai_priv_misuse(err, "cai_fields_compile: count is NULL");
     CAI_TRY(cai_priv_judge_descr(&judge, descr, dtype, NULL, &rows));
-    if (fields && rows > capacity) return cai_priv_reject_capacity(&judge, rows, capacity);
+    if (fields && rows > capacity) return cai_priv_reject_capacity(err, rows, capacity);
     if (fields) CAI_TRY(cai_priv_judge_descr(&judge, descr, dtype, fields, &rows));
     *count = rows;
     return CAI_OK;
@@ -2442,7 +2433,7 @@ static cai_status cai_priv_import_entries(const cai_interface *in, cai_priv_judg
     cai_array *array = &draft.array;
     cai_priv_draft_open(array);
     CAI_TRY(cai_priv_judge_shape(&judge, in->shape, array));
-    if (!in->typestr) return cai_priv_reject_missing(&judge, CAI_ENTRY_TYPESTR);
+    if (!in->typestr) return cai_priv_reject_missing(judge.err, CAI_ENTRY_TYPESTR);
     if (!cai_priv_plain_typestr(in->typestr, &array->dtype))
         CAI_TRY(cai_priv_judge_typestr(&judge, CAI_ENTRY_TYPESTR, -1, in->typestr, &array->dtype));
     CAI_TRY(cai_priv_judge_data(&judge, in->data, array));
@@ -2453,21 +2444,20 @@ static cai_status cai_priv_import_entries(const cai_interface *in, cai_priv_judg
         CAI_TRY(cai_priv_judge_descr(&judge, in->descr, &array->dtype, NULL, &array->field_count));
     draft.shape = array->shape;
     draft.strides = array->flags & CAI_HAD_STRIDES ? array->strides : NULL;
-    return cai_priv_describe(&judge, &draft, out);
+    return cai_priv_describe(judge.err, &draft, out);
 }
 
 /* Judges whether a mask broadcasts to the array's shape (R51). */
-static cai_status cai_priv_judge_mask_shape(const cai_priv_judge *judge, const cai_array *mask,
-                                            const cai_array *array)
+static cai_status cai_priv_judge_mask_shape(cai_error *err, const cai_array *mask, const cai_array *array)
 {
     const int32_t more = array->ndim - mask->ndim;
     if (more < 0)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_MASK, 51), -1,
+        return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_MASK, 51), -1,
                               " has %d dimensions, the array has %d", mask->ndim, array->ndim);
     for (int32_t axis = 0; axis < mask->ndim; ++axis) {
         const int64_t extent = mask->shape[axis], wanted = array->shape[axis + more];
         if (extent != wanted && extent != 1)
-            return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_MASK, 51), axis,
+            return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_MASK, 51), axis,
                                   ": shape[%d] = %lld does not broadcast to the array's %lld", axis,
                                   (long long)extent, (long long)wanted);
     }
@@ -2494,16 +2484,16 @@ static cai_status cai_priv_import_mask(const cai_priv_judge *judge, const cai_in
     const cai_interface *entries = in->mask_interface;
     cai_status status;
     if (in->mask && (in->mask->kind != CAI_TOKEN_OBJECT || !entries))
-        return cai_priv_mistyped(judge, CAI_ENTRY_MASK, -1, " must be None or an object with the interface",
-                                 in->mask, 0);
+        return cai_priv_mistyped(judge->err, CAI_ENTRY_MASK, -1,
+                                 " must be None or an object with the interface", in->mask, 0);
     if (!options || !options->mask)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_MASK, 52), -1,
+        return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_MASK, 52), -1,
                               " is present, but this consumer accepts none");
     status = cai_priv_import_entries(entries, *judge, mask);
     if (status) return cai_priv_of_mask(judge->err, status);
     mask->field_count = 0;
-    if (cai_priv_has_mask(entries)) return CAI_PRIV_WRONG(judge, CAI_ENTRY_MASK, -1, " has a mask itself");
-    return cai_priv_judge_mask_shape(judge, mask, array);
+    if (cai_priv_has_mask(entries)) return CAI_PRIV_WRONG(judge->err, CAI_ENTRY_MASK, -1, " has a mask itself");
+    return cai_priv_judge_mask_shape(judge->err, mask, array);
 }
 
 /* Imports an array with a mask or a descr. More is judged after the array was described. The array is
@@ -2519,7 +2509,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_import_aside(const cai_interface *in, cons
     rows = array.field_count;
     if (!options || !options->fields) rows = array.field_count = 0;
     if (rows && rows > options->field_capacity)
-        return cai_priv_reject_capacity(&judge, rows, options->field_capacity);
+        return cai_priv_reject_capacity(judge.err, rows, options->field_capacity);
     if (rows) array.fields = options->fields;
     if (cai_priv_has_mask(in)) {
         CAI_TRY(cai_priv_import_mask(&judge, in, options, &array, &mask));
@@ -2531,8 +2521,8 @@ CAI_PRIV_NOINLINE cai_status cai_priv_import_aside(const cai_interface *in, cons
     return CAI_OK;
 }
 
-CAI_API cai_status cai_import(const cai_interface *in, const cai_import_options *options,
-                              cai_array *out, cai_error *err)
+CAI_API cai_status cai_import(const cai_interface *in, const cai_import_options *options, cai_array *out,
+                              cai_error *err)
 {
     const cai_priv_judge judge = {err, options ? options->flags & CAI_LENIENT : 0};
     if (!in) return cai_priv_misuse(err, "cai_import: in is NULL");
@@ -2735,8 +2725,7 @@ CAI_API cai_status cai_export(const cai_array *array, int32_t version, const cai
     CAI_TRY(cai_priv_export_entries(&room, array, version, &entries));
     if (array->mask) {
         if (version < 1)
-            return cai_priv_fail(err, CAI_ERR_EXPORT, CAI_ENTRY_MASK, -1,
-                                 "version 0 has no entry for a mask");
+            return cai_priv_fail(err, CAI_ERR_EXPORT, CAI_ENTRY_MASK, -1, "version 0 has no entry for a mask");
         status = cai_priv_export_entries(&room, array->mask, version, &of_mask);
         if (status) return cai_priv_of_mask(err, status);
         entries.mask = cai_priv_emit(&room, CAI_TOKEN_OBJECT, 1, NULL, 0);
@@ -2776,14 +2765,13 @@ static inline cai_status cai_priv_init_strided(cai_array *out, const cai_dtype *
                                                const int64_t *shape, const int64_t *strides, uint64_t data,
                                                cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     cai_priv_draft draft;
     draft.shape = shape;
     draft.strides = strides;
     cai_priv_init_given(&draft.array, dtype, ndim);
     draft.array.flags = strides ? CAI_WRITABLE | CAI_HAD_STRIDES : CAI_WRITABLE;
     draft.array.data = data;
-    return cai_priv_describe(&judge, &draft, out);
+    return cai_priv_describe(err, &draft, out);
 }
 
 /* cai_array_init_dtype for values below 8 bits. */
@@ -2791,7 +2779,6 @@ CAI_PRIV_NOINLINE cai_status cai_priv_init_bits(cai_array *out, const cai_dtype 
                                                 const int64_t *shape, const int64_t *strides, uint64_t data,
                                                 cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     const int32_t values = cai_dtype_values(dtype);
     const int32_t axis = values > 1 && shape ? cai_priv_packed_axis(ndim, strides, dtype->itemsize) : -1;
     int64_t extent = 0;
@@ -2799,7 +2786,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_init_bits(cai_array *out, const cai_dtype 
         return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_STRIDES, 33), CAI_ENTRY_STRIDES, -1,
                              "strides must be NULL for a bit field: bytes cannot address bits");
     if (axis >= 0 && cai_priv_mul(shape[axis], values, &extent))
-        return cai_priv_reject_extent(&judge, axis, shape[axis]);
+        return cai_priv_reject_extent(err, axis, shape[axis]);
     CAI_TRY(cai_priv_init_strided(out, dtype, ndim, shape, strides, data, err));
     out->packed_axis = axis;
     out->packed_extent = extent;
@@ -2815,7 +2802,6 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
                                         const int64_t *shape, const int64_t *strides, uint64_t data,
                                         cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     cai_priv_draft draft;
     int64_t size = 0, nbytes = 0;
     if (!out) return cai_priv_misuse(err, "cai_array_init: out is NULL");
@@ -2831,8 +2817,8 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
     draft.array.flags = CAI_WRITABLE;
     draft.array.data = data;
     draft.array.field_count = 0;
-    CAI_TRY(cai_priv_count(&judge, &draft, &size, &nbytes));
-    CAI_TRY(cai_priv_store_c(&judge, &draft, NULL, size, nbytes, out));
+    CAI_TRY(cai_priv_count(err, &draft, &size, &nbytes));
+    CAI_TRY(cai_priv_store_c(err, &draft, NULL, size, nbytes, out));
     cai_priv_init_given(out, dtype, ndim);
     return CAI_OK;
 }
@@ -2915,8 +2901,7 @@ static cai_status cai_priv_check_packed(const cai_array *array, cai_error *err)
 static cai_status cai_priv_check(const cai_array *array, cai_error *err)
 {
     if (array->abi != CAI_ABI)
-        return cai_priv_error(err, CAI_ERR_ABI, "abi = %u is not %u, that of this header", array->abi,
-                              CAI_ABI);
+        return cai_priv_error(err, CAI_ERR_ABI, "abi = %u is not %u, that of this header", array->abi, CAI_ABI);
     if (array->struct_size < sizeof *array)
         return cai_priv_error(err, CAI_ERR_ABI,
                               "struct_size = %u is less than the 1216 (32-bit: 1200) of this header",
@@ -3147,9 +3132,8 @@ static cai_status cai_priv_view_open(const cai_array *array, const cai_array *ou
 /* Computes the facts and stores the view. If `fields` is true, the rows of a descr still apply. */
 static cai_status cai_priv_view_close(cai_priv_draft *view, int fields, cai_array *out, cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     if (!fields) view->array.field_count = 0;
-    CAI_TRY(cai_priv_describe(&judge, view, out));
+    CAI_TRY(cai_priv_describe(err, view, out));
     if (fields) out->fields = view->array.fields;
     out->packed_extent = view->array.packed_extent;
     out->packed_axis = view->array.packed_axis;
@@ -3191,8 +3175,7 @@ CAI_API cai_status cai_view_values(const cai_array *array, cai_array *out, cai_e
     return CAI_OK;
 }
 
-CAI_API cai_status cai_view_permute(const cai_array *array, const int32_t *axes, cai_array *out,
-                                    cai_error *err)
+CAI_API cai_status cai_view_permute(const cai_array *array, const int32_t *axes, cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
     uint64_t seen = 0;
@@ -3325,10 +3308,9 @@ CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, cons
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name, int32_t *ndim,
-                                       int64_t *shape, cai_error *err)
+CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name, int32_t *ndim, int64_t *shape,
+                                       cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     int64_t joint[CAI_MAX_NDIM], size = 1;
     int32_t axis, count;
     if (!name || !ndim || !shape)
@@ -3345,7 +3327,7 @@ CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name,
                                  name, own, (long long)extent, (long long)before);
         joint[axis] = before == 1 ? extent : before;
         if (joint[axis] < 0)
-            return cai_error_name(cai_priv_reject_extent(&judge, axis, joint[axis]), name, err);
+            return cai_error_name(cai_priv_reject_extent(err, axis, joint[axis]), name, err);
         if (joint[axis] && cai_priv_mul(joint[axis], size, &size))
             return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 18), CAI_ENTRY_SHAPE, axis,
                                  "%s: the result has more than 9223372036854775807 elements", name);
@@ -3358,15 +3340,14 @@ CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name,
 /* Resolves the -1 of a new shape and checks that it has as many elements as the array. */
 static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view, cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     int64_t count = 1;
     int32_t open = -1, empty = 0, huge = 0;
     for (int32_t axis = 0; axis < view->ndim; ++axis) {
         const int64_t extent = view->shape[axis];
         if (extent == -1 && open < 0) open = axis;
         else if (extent == -1)
-            return CAI_PRIV_WRONG(&judge, CAI_ENTRY_SHAPE, axis, " = -1 is a second unknown extent");
-        else if (extent < 0) return cai_priv_reject_extent(&judge, axis, extent);
+            return CAI_PRIV_WRONG(err, CAI_ENTRY_SHAPE, axis, " = -1 is a second unknown extent");
+        else if (extent < 0) return cai_priv_reject_extent(err, axis, extent);
         else if (extent == 0) empty = 1;
         else huge |= cai_priv_mul(extent, huge ? 1 : count, &count);
     }
@@ -3452,8 +3433,8 @@ static cai_status cai_priv_reshape_packed(const cai_array *array, cai_array *vie
     return CAI_OK;
 }
 
-CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const int64_t *shape,
-                                    cai_array *out, cai_error *err)
+CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const int64_t *shape, cai_array *out,
+                                    cai_error *err)
 {
     cai_priv_draft view;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
@@ -3595,28 +3576,26 @@ CAI_API cai_status cai_decode_stream_interface(const cai_token *value, int32_t v
 CAI_API cai_status cai_decode_stream_protocol(const cai_token *value, uint64_t *stream, cai_error *err)
 {
     int64_t handle;
-    const cai_priv_judge judge = {err, 0};
     if (!value) return cai_priv_misuse(err, "cai_decode_stream_protocol: value is NULL");
     if (!stream) return cai_priv_misuse(err, "cai_decode_stream_protocol: stream is NULL");
     if (!cai_priv_is_items(value))
-        return cai_priv_mistyped(&judge, CAI_ENTRY_STREAM, -1,
+        return cai_priv_mistyped(err, CAI_ENTRY_STREAM, -1,
                                  ": __cuda_stream__() must return a tuple (0, handle)", value, 0);
     if (value->length != 2)
-        return CAI_PRIV_WRONG(&judge, CAI_ENTRY_STREAM, -1,
+        return CAI_PRIV_WRONG(err, CAI_ENTRY_STREAM, -1,
                               ": __cuda_stream__() must return (0, handle), not %u items", value->length);
-    if (value[1].kind != CAI_TOKEN_INT) return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, 0, value + 1);
+    if (value[1].kind != CAI_TOKEN_INT) return cai_priv_reject_int(err, CAI_ENTRY_STREAM, 0, value + 1);
     if (value[1].number != 0)
         return cai_priv_fail(err, CAI_ERR_VERSION, CAI_ENTRY_STREAM, 0,
                              ": __cuda_stream__() has protocol version %lld, only 0 is supported",
                              (long long)value[1].number);
     handle = (int64_t)value[2].number;
     if (value[2].kind != CAI_TOKEN_INT && value[2].kind != CAI_TOKEN_UINT)
-        return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, 1, value + 2);
+        return cai_priv_reject_int(err, CAI_ENTRY_STREAM, 1, value + 2);
     if (value[2].kind == CAI_TOKEN_INT && handle < 0)
-        return CAI_PRIV_WRONG(&judge, CAI_ENTRY_STREAM, 1, " = %lld, the handle, is negative",
-                              (long long)handle);
+        return CAI_PRIV_WRONG(err, CAI_ENTRY_STREAM, 1, " = %lld, the handle, is negative", (long long)handle);
     if (value[2].number > UINTPTR_MAX)
-        return CAI_PRIV_WRONG(&judge, CAI_ENTRY_STREAM, 1, " = %llu, the handle, exceeds a pointer",
+        return CAI_PRIV_WRONG(err, CAI_ENTRY_STREAM, 1, " = %llu, the handle, exceeds a pointer",
                               (unsigned long long)handle);
     *stream = value[2].number ? value[2].number : (uint64_t)CAI_STREAM_LEGACY;
     return CAI_OK;
@@ -3625,7 +3604,6 @@ CAI_API cai_status cai_decode_stream_protocol(const cai_token *value, uint64_t *
 CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *sync, uint64_t *stream,
                                             cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     const int absent = !value || value->kind == CAI_TOKEN_NONE;
     const uint64_t number = absent ? (uint64_t)CAI_STREAM_LEGACY : value->number;
     const int is_signed = !absent && value->kind == CAI_TOKEN_INT;
@@ -3633,13 +3611,13 @@ CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *syn
     if (!sync) return cai_priv_misuse(err, "cai_decode_stream_dlpack: sync is NULL");
     if (!stream) return cai_priv_misuse(err, "cai_decode_stream_dlpack: stream is NULL");
     if (!absent && !is_signed && value->kind != CAI_TOKEN_UINT)
-        return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, -1, value);
+        return cai_priv_reject_int(err, CAI_ENTRY_STREAM, -1, value);
     if (number == 0)
-        return CAI_PRIV_WRONG(&judge, CAI_ENTRY_STREAM, -1,
+        return CAI_PRIV_WRONG(err, CAI_ENTRY_STREAM, -1,
                               " = 0 is disallowed by DLPack for CUDA: 1 is the legacy default stream, 2 the "
                               "per-thread one");
     if (is_signed && (int64_t)number < -1)
-        return CAI_PRIV_WRONG(&judge, CAI_ENTRY_STREAM, -1,
+        return CAI_PRIV_WRONG(err, CAI_ENTRY_STREAM, -1,
                               " = %lld is below -1, the number for no synchronization", (long long)number);
     *sync = no_sync ? CAI_SYNC_NONE : CAI_SYNC_STREAM;
     *stream = no_sync ? 0 : number;
