@@ -1315,10 +1315,10 @@ CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error
     return status && name ? cai_priv_error_before(err, status, name, -1) : status;
 }
 
-/* Fails with a sentence such as "cai_import: in is NULL". */
-CAI_PRIV_COLD cai_status cai_priv_misuse(cai_error *err, const char *sentence)
+/* Fails with a sentence such as "cai_import: in or out is NULL". */
+CAI_PRIV_COLD cai_status cai_priv_is_null(cai_error *err, const char *argument)
 {
-    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s", sentence);
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s is NULL", argument);
 }
 
 CAI_PRIV_COLD cai_status cai_priv_bad_ndim(cai_error *err, int32_t ndim)
@@ -1328,17 +1328,17 @@ CAI_PRIV_COLD cai_status cai_priv_bad_ndim(cai_error *err, int32_t ndim)
 }
 
 /* -------------------------------------------------------------------- >>dtype */
-/* Returns the name of a dtype without a typestr, or NULL if there is none of this code. */
-CAI_PRIV_NOINLINE const char *cai_priv_format_name(int32_t code)
+/* Returns the name of a dtype in native order, or NULL if there is none of this code. */
+CAI_PRIV_NOINLINE const char *cai_priv_name_of(int32_t code)
 {
 #define CAI_PRIV_CASE(name, kind, bytes, format, text) {name, text},
     static const struct {
         int32_t code;
         char name[20];
-    } formats[] = {CAI_FORMAT_DTYPES(CAI_PRIV_CASE)};
+    } names[] = {CAI_DTYPE_LIST(CAI_PRIV_CASE)};
 #undef CAI_PRIV_CASE
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; ++i) {
-        if (formats[i].code == code) return formats[i].name;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+        if (names[i].code == code) return names[i].name;
     }
     return NULL;
 }
@@ -1357,13 +1357,8 @@ static inline int cai_priv_code_known(int32_t code)
 
 CAI_API const char *cai_dtype_name(int32_t code)
 {
-    const char *format = cai_priv_format_name(code);
-#define CAI_PRIV_CASE(name, kind, bytes, format, text) case name: return text;
-    switch (code & ~CAI_SWAPPED(0)) {
-        CAI_TYPESTR_DTYPES(CAI_PRIV_CASE)
-    default: return format ? format : "unknown";
-    }
-#undef CAI_PRIV_CASE
+    const char *name = cai_priv_name_of(code & ~CAI_SWAPPED(0));
+    return name ? name : "unknown";
 }
 
 /* Returns the bytes of the unit that a byte order applies to, or 1 if it applies to none (R31). The unit is
@@ -1411,7 +1406,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_dtype_of_rare(int32_t code, cai_dtype *out
     const int32_t itemsize = code & 0xff, plain = code & 0xffff, kind = plain >> 8;
     const int32_t unit = cai_priv_unit_bytes(kind, itemsize);
     const int swapped = code == CAI_SWAPPED(plain) && unit > 1 && cai_priv_code_known(plain);
-    if (!itemsize || !(swapped || cai_priv_format_name(code))) return cai_priv_reject_code(code, err);
+    if (!itemsize || !(swapped || cai_priv_name_of(code))) return cai_priv_reject_code(code, err);
     cai_priv_dtype_fill(out, code, itemsize, unit & -unit);
     if (!swapped) out->bits = cai_priv_narrow_bits(code);
     return CAI_OK;
@@ -1430,7 +1425,7 @@ static inline cai_status cai_priv_dtype_of(int32_t code, cai_dtype *out, cai_err
 
 CAI_API cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai_error *err)
 {
-    return out ? cai_priv_dtype_of(code, out, err) : cai_priv_misuse(err, "cai_dtype_of: out is NULL");
+    return out ? cai_priv_dtype_of(code, out, err) : cai_priv_is_null(err, "cai_dtype_of: out");
 }
 
 /* Units in the order of CAI_UNIT_...; "generic" is NumPy's word for none. */
@@ -1562,8 +1557,7 @@ CAI_API cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t
     const cai_priv_judge judge = {err, flags & CAI_LENIENT};
     const cai_token token = {CAI_TOKEN_STR, (uint32_t)length, 0, typestr};
     cai_dtype dtype;
-    if (!typestr) return cai_priv_misuse(err, "cai_dtype_parse: typestr is NULL");
-    if (!out) return cai_priv_misuse(err, "cai_dtype_parse: out is NULL");
+    if (!typestr || !out) return cai_priv_is_null(err, "cai_dtype_parse: typestr or out");
     if (length < 0 || length > INT32_MAX)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_dtype_parse: length = %lld is not in 0..2147483647",
                               (long long)length);
@@ -2168,8 +2162,8 @@ static inline cai_status cai_priv_judge_version(const cai_priv_judge *judge, con
     }
     if (!cai_priv_is_int(judge, token)) return cai_priv_reject_int(judge->err, CAI_ENTRY_VERSION, -1, token);
     if (token->number > INT32_MAX)
-        return CAI_PRIV_WRONG(judge->err, CAI_ENTRY_VERSION, -1, " = %lld %s", (long long)token->number,
-                              (int64_t)token->number < 0 ? "is negative" : "exceeds 2147483647");
+        return CAI_PRIV_WRONG(judge->err, CAI_ENTRY_VERSION, -1, " = %lld is not in 0..2147483647",
+                              (long long)token->number);
     array->version = (int32_t)token->number;
     if (array->version > 3) array->flags |= CAI_FUTURE_VERSION;
     return CAI_OK;
@@ -2181,7 +2175,7 @@ static inline cai_status cai_priv_judge_strides(const cai_priv_judge *judge, con
     if (!token || token->kind == CAI_TOKEN_NONE) return CAI_OK;
     if (array->dtype.code == CAI_BITFIELD)
         return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 33), -1,
-                              " must be None for a bit field: bytes cannot address bits");
+                              " must be None or NULL for a bit field: bytes cannot address bits");
     if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
         return cai_priv_mistyped(judge->err, CAI_ENTRY_STRIDES, -1, " must be None or a tuple", token,
                                  CAI_TOKEN_LIST);
@@ -2313,8 +2307,8 @@ static cai_status cai_priv_judge_field_type(cai_priv_descr *descr, const cai_tok
     return CAI_PRIV_BAD_FIELD(descr, 33, ": a record cannot contain a bit field");
 }
 
-/* Computes the bytes of a field with its repeats. Like an itemsize, they must not exceed INT32_MAX. */
-static cai_status cai_priv_field_bytes(const cai_priv_descr *descr, cai_field *field, int64_t item)
+/* Returns the bytes of a field with its repeats, or INT32_MAX + 1 if they exceed INT32_MAX. */
+static int64_t cai_priv_field_bytes(const cai_field *field, int64_t item)
 {
     int64_t nbytes = item;
     int32_t empty = 0;
@@ -2323,9 +2317,7 @@ static cai_status cai_priv_field_bytes(const cai_priv_descr *descr, cai_field *f
         else if (nbytes <= INT32_MAX / field->shape[i]) nbytes *= field->shape[i];
         else nbytes = (int64_t)INT32_MAX + 1;
     }
-    field->nbytes = empty ? 0 : nbytes;
-    if (field->nbytes <= INT32_MAX) return CAI_OK;
-    return CAI_PRIV_BAD_FIELD(descr, 41, ": larger than 2147483647 bytes, the limit of an itemsize");
+    return empty ? 0 : nbytes;
 }
 
 /* Judges one tuple of a descr. `first` is the first tuple of its list. */
@@ -2342,7 +2334,7 @@ static cai_status cai_priv_descr_field(cai_priv_descr *descr, const cai_token *f
     type = cai_priv_skip(token + 1);
     CAI_TRY(cai_priv_judge_field_type(descr, type, (int32_t)row, depth, field, &item));
     if (token->length == 3) CAI_TRY(cai_priv_judge_repeat(descr, cai_priv_skip(type), field));
-    CAI_TRY(cai_priv_field_bytes(descr, field, item));
+    field->nbytes = cai_priv_field_bytes(field, item);
     if (descr->fields) descr->fields[row] = *field;
     return CAI_OK;
 }
@@ -2415,8 +2407,7 @@ CAI_API cai_status cai_fields_compile(const cai_token *descr, const cai_dtype *d
 {
     const cai_priv_judge judge = {err, flags & CAI_LENIENT};
     int64_t rows;
-    if (!dtype) return cai_priv_misuse(err, "cai_fields_compile: dtype is NULL");
-    if (!count) return cai_priv_misuse(err, "cai_fields_compile: count is NULL");
+    if (!dtype || !count) return cai_priv_is_null(err, "cai_fields_compile: dtype or count");
     CAI_TRY(cai_priv_judge_descr(&judge, descr, dtype, NULL, &rows));
     if (fields && rows > capacity) return cai_priv_reject_capacity(err, rows, capacity);
     if (fields) CAI_TRY(cai_priv_judge_descr(&judge, descr, dtype, fields, &rows));
@@ -2504,7 +2495,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_import_aside(const cai_interface *in, cons
     int64_t rows;
     cai_array array, mask;
     if (options && options->mask == out)
-        return cai_priv_misuse(judge.err, "cai_import: options->mask equals out");
+        return cai_priv_error(judge.err, CAI_ERR_ARGUMENT, "cai_import: options->mask equals out");
     CAI_TRY(cai_priv_import_entries(in, judge, &array));
     rows = array.field_count;
     if (!options || !options->fields) rows = array.field_count = 0;
@@ -2525,8 +2516,7 @@ CAI_API cai_status cai_import(const cai_interface *in, const cai_import_options 
                               cai_error *err)
 {
     const cai_priv_judge judge = {err, options ? options->flags & CAI_LENIENT : 0};
-    if (!in) return cai_priv_misuse(err, "cai_import: in is NULL");
-    if (!out) return cai_priv_misuse(err, "cai_import: out is NULL");
+    if (!in || !out) return cai_priv_is_null(err, "cai_import: in or out");
     if (in->mask || in->mask_interface || in->descr) return cai_priv_import_aside(in, judge, options, out);
     return cai_priv_import_entries(in, judge, out);
 }
@@ -2713,8 +2703,7 @@ CAI_API cai_status cai_export(const cai_array *array, int32_t version, const cai
     cai_interface entries, of_mask;
     cai_status status;
     CAI_TRY(cai_array_check(array, err));
-    if (!storage) return cai_priv_misuse(err, "cai_export: storage is NULL");
-    if (!out) return cai_priv_misuse(err, "cai_export: out is NULL");
+    if (!storage || !out) return cai_priv_is_null(err, "cai_export: storage or out");
     if (version < 0 || version > 3)
         return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_VERSION, -1, "version = %d is not in 0..3",
                              version);
@@ -2784,7 +2773,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_init_bits(cai_array *out, const cai_dtype 
     int64_t extent = 0;
     if (strides && dtype->code == CAI_BITFIELD)
         return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_STRIDES, 33), CAI_ENTRY_STRIDES, -1,
-                             "strides must be NULL for a bit field: bytes cannot address bits");
+                             " must be None or NULL for a bit field: bytes cannot address bits");
     if (axis >= 0 && cai_priv_mul(shape[axis], values, &extent))
         return cai_priv_reject_extent(err, axis, shape[axis]);
     CAI_TRY(cai_priv_init_strided(out, dtype, ndim, shape, strides, data, err));
@@ -2804,9 +2793,8 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
 {
     cai_priv_draft draft;
     int64_t size = 0, nbytes = 0;
-    if (!out) return cai_priv_misuse(err, "cai_array_init: out is NULL");
-    if (!dtype) return cai_priv_misuse(err, "cai_array_init: dtype is NULL");
-    if (!shape && ndim) return cai_priv_misuse(err, "cai_array_init: shape is NULL");
+    if (!out || !dtype) return cai_priv_is_null(err, "cai_array_init: out or dtype");
+    if (!shape && ndim) return cai_priv_is_null(err, "cai_array_init: shape");
     if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
     if (dtype->bits || (strides && dtype->code == CAI_BITFIELD))
         return cai_priv_init_bits(out, dtype, ndim, shape, strides, data, err);
@@ -2829,14 +2817,14 @@ CAI_API cai_status cai_array_init_packed(cai_array *out, int32_t code, int32_t n
     int64_t elements[CAI_MAX_NDIM], extent = 0;
     int32_t values;
     cai_dtype dtype;
-    if (!out) return cai_priv_misuse(err, "cai_array_init_packed: out is NULL");
+    if (!out) return cai_priv_is_null(err, "cai_array_init_packed: out");
     CAI_TRY(cai_priv_dtype_of(code, &dtype, err));
     values = cai_dtype_values(&dtype);
     if (values == 1)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_array_init_packed: %s is not packed",
                               cai_dtype_name(code));
     if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
-    if (!shape && ndim) return cai_priv_misuse(err, "cai_array_init_packed: shape is NULL");
+    if (!shape && ndim) return cai_priv_is_null(err, "cai_array_init_packed: shape");
     if (axis < (ndim ? 0 : -1) || axis >= ndim)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_array_init_packed: axis = %d is not one of %d axes",
                               axis, ndim);
@@ -2903,9 +2891,8 @@ static cai_status cai_priv_check(const cai_array *array, cai_error *err)
     if (array->abi != CAI_ABI)
         return cai_priv_error(err, CAI_ERR_ABI, "abi = %u is not %u, that of this header", array->abi, CAI_ABI);
     if (array->struct_size < sizeof *array)
-        return cai_priv_error(err, CAI_ERR_ABI,
-                              "struct_size = %u is less than the 1216 (32-bit: 1200) of this header",
-                              array->struct_size);
+        return cai_priv_error(err, CAI_ERR_ABI, "struct_size = %u is less than %u, that of this header",
+                              array->struct_size, (uint32_t)sizeof *array);
     if (array->ndim < 0 || array->ndim > CAI_MAX_NDIM)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_ABI, 29), "ndim = %d is not in 0..64", array->ndim);
     if (array->field_count < 0 || array->field_count > CAI_MAX_FIELDS)
@@ -2920,7 +2907,7 @@ static cai_status cai_priv_check(const cai_array *array, cai_error *err)
 CAI_API cai_status cai_array_check(const cai_array *array, cai_error *err)
 {
     cai_status status;
-    if (!array) return cai_priv_misuse(err, "array is NULL");
+    if (!array) return cai_priv_is_null(err, "array");
     CAI_TRY(cai_priv_check(array, err));
     if (!array->mask) return CAI_OK;
     status = cai_priv_check(array->mask, err);
@@ -3051,7 +3038,7 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
 {
     cai_priv_text text;
     uint32_t unmet;
-    if (!name) return cai_priv_misuse(err, "cai_expect: name is NULL");
+    if (!name) return cai_priv_is_null(err, "cai_expect: name");
     CAI_TRY(cai_error_name(cai_array_check(array, err), name, err));
     if (requirements & ~(uint32_t)CAI_PRIV_REQUIREMENTS)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_expect: requirements = 0x%x has unknown bits",
@@ -3075,7 +3062,7 @@ CAI_API cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
                                          const char *b_name, cai_error *err)
 {
     int32_t axis = 0;
-    if (!a_name || !b_name) return cai_priv_misuse(err, "cai_expect_same_shape: a name is NULL");
+    if (!a_name || !b_name) return cai_priv_is_null(err, "cai_expect_same_shape: a name");
     CAI_TRY(cai_error_name(cai_array_check(a, err), a_name, err));
     CAI_TRY(cai_error_name(cai_array_check(b, err), b_name, err));
     if (a->ndim != b->ndim)
@@ -3107,9 +3094,9 @@ static cai_status cai_priv_addressable(const cai_array *array, cai_error *err)
 static cai_status cai_priv_view_check(const cai_array *array, const cai_array *out, cai_error *err)
 {
     CAI_TRY(cai_array_check(array, err));
-    if (!out) return cai_priv_misuse(err, "the argument out is NULL");
+    if (!out) return cai_priv_is_null(err, "the argument out");
     if (out == array && array->release)
-        return cai_priv_misuse(err, "an owned array cannot become a view of itself");
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "an owned array cannot become a view of itself");
     return CAI_OK;
 }
 
@@ -3211,19 +3198,12 @@ CAI_API cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t 
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     CAI_TRY(cai_priv_axis(&axis, array->ndim, err));
     extent = array->shape[axis];
-    if (step == 0) return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis, "slice of axis %d: step = 0",
-                                        axis);
-    if (count < 0) return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis,
-                                        "slice of axis %d: count = %lld is negative", axis, (long long)count);
-    if (start < 0 || start > extent - (count > 0))
+    if (step == 0 || count < 0 || start < 0 || start > extent - (count > 0) ||
+        (count && (cai_priv_mul(count - 1, step, &travel) || cai_priv_add(start, travel, &last) || last < 0 ||
+                   last >= extent)))
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis,
-                             "slice of axis %d: start = %lld is outside of an extent of %lld", axis,
-                             (long long)start, (long long)extent);
-    if (count && (cai_priv_mul(count - 1, step, &travel) || cai_priv_add(start, travel, &last) || last < 0 ||
-                  last >= extent))
-        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis,
-                             "slice of axis %d: %lld elements exceed an extent of %lld", axis,
-                             (long long)count, (long long)extent);
+                             "axis %d of extent %lld has no slice with start = %lld, count = %lld, step = %lld",
+                             axis, (long long)extent, (long long)start, (long long)count, (long long)step);
     if (axis == array->packed_axis) {
         if (count > 1 && step != 1) return cai_priv_reject_packed(array, "sliced with a step", err);
         cai_priv_slice_packed(array, start, count, &view.array);
@@ -3277,7 +3257,7 @@ CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_arr
 static cai_status cai_priv_new_shape(int32_t ndim, const int64_t *shape, cai_error *err)
 {
     if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
-    return shape || !ndim ? CAI_OK : cai_priv_misuse(err, "the argument shape is NULL");
+    return shape || !ndim ? CAI_OK : cai_priv_is_null(err, "the argument shape");
 }
 
 CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, const int64_t *shape,
@@ -3314,7 +3294,7 @@ CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name,
     int64_t joint[CAI_MAX_NDIM], size = 1;
     int32_t axis, count;
     if (!name || !ndim || !shape)
-        return cai_priv_misuse(err, "cai_broadcast_shape: name, ndim or shape is NULL");
+        return cai_priv_is_null(err, "cai_broadcast_shape: name, ndim or shape");
     CAI_TRY(cai_error_name(cai_array_check(array, err), name, err));
     if (*ndim < 0 || *ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, *ndim);
     axis = count = array->ndim > *ndim ? array->ndim : *ndim;
@@ -3326,11 +3306,8 @@ CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name,
                                  "%s: shape[%d] = %lld does not broadcast with the %lld of the arrays before",
                                  name, own, (long long)extent, (long long)before);
         joint[axis] = before == 1 ? extent : before;
-        if (joint[axis] < 0)
+        if (joint[axis] < 0 || (joint[axis] && cai_priv_mul(joint[axis], size, &size)))
             return cai_error_name(cai_priv_reject_extent(err, axis, joint[axis]), name, err);
-        if (joint[axis] && cai_priv_mul(joint[axis], size, &size))
-            return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 18), CAI_ENTRY_SHAPE, axis,
-                                 "%s: the result has more than 9223372036854775807 elements", name);
     }
     *ndim = count;
     while (count-- > 0) shape[count] = joint[count];
@@ -3471,7 +3448,7 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
     int64_t nbytes, size, old_size;
     int32_t last;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    if (!dtype) return cai_priv_misuse(err, "cai_view_reinterpret: dtype is NULL");
+    if (!dtype) return cai_priv_is_null(err, "cai_view_reinterpret: dtype");
     view.array.dtype = *dtype;
     last = array->ndim - 1;
     size = dtype->itemsize;
@@ -3544,7 +3521,7 @@ CAI_API cai_status cai_view_field(const cai_array *array, int64_t row, cai_array
 CAI_API cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *out, cai_error *err)
 {
     CAI_TRY(cai_array_check(array, err));
-    if (!out) return cai_priv_misuse(err, "cai_kernel_view_of: out is NULL");
+    if (!out) return cai_priv_is_null(err, "cai_kernel_view_of: out");
     if (array->ndim > CAI_MAX_KERNEL_NDIM)
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, -1,
                              "the array has %d dimensions, a kernel view at most 8: cai_view_coalesce may "
@@ -3568,16 +3545,14 @@ CAI_API cai_status cai_decode_stream_interface(const cai_token *value, int32_t v
                                                uint64_t *stream, cai_error *err)
 {
     const cai_priv_judge judge = {err, 0};
-    if (!sync) return cai_priv_misuse(err, "cai_decode_stream_interface: sync is NULL");
-    if (!stream) return cai_priv_misuse(err, "cai_decode_stream_interface: stream is NULL");
+    if (!sync || !stream) return cai_priv_is_null(err, "cai_decode_stream_interface: sync or stream");
     return cai_priv_judge_stream(&judge, value, version, sync, stream);
 }
 
 CAI_API cai_status cai_decode_stream_protocol(const cai_token *value, uint64_t *stream, cai_error *err)
 {
     int64_t handle;
-    if (!value) return cai_priv_misuse(err, "cai_decode_stream_protocol: value is NULL");
-    if (!stream) return cai_priv_misuse(err, "cai_decode_stream_protocol: stream is NULL");
+    if (!value || !stream) return cai_priv_is_null(err, "cai_decode_stream_protocol: value or stream");
     if (!cai_priv_is_items(value))
         return cai_priv_mistyped(err, CAI_ENTRY_STREAM, -1,
                                  ": __cuda_stream__() must return a tuple (0, handle)", value, 0);
@@ -3608,8 +3583,7 @@ CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *syn
     const uint64_t number = absent ? (uint64_t)CAI_STREAM_LEGACY : value->number;
     const int is_signed = !absent && value->kind == CAI_TOKEN_INT;
     const int no_sync = is_signed && (int64_t)number == -1;
-    if (!sync) return cai_priv_misuse(err, "cai_decode_stream_dlpack: sync is NULL");
-    if (!stream) return cai_priv_misuse(err, "cai_decode_stream_dlpack: stream is NULL");
+    if (!sync || !stream) return cai_priv_is_null(err, "cai_decode_stream_dlpack: sync or stream");
     if (!absent && !is_signed && value->kind != CAI_TOKEN_UINT)
         return cai_priv_reject_int(err, CAI_ENTRY_STREAM, -1, value);
     if (number == 0)

@@ -24,7 +24,7 @@ DEFECTS = [
     ("a value of 2 bits has 4", r'"\\1\\2\\4\\6\\6\\4"\[', r'"\\1\\4\\4\\6\\6\\4"['),
     ("an element of 4 bits is 4 values", r'"\\10\\4\\2\\4\\4\\2"', r'"\\10\\4\\4\\4\\4\\2"'),
     ("a narrow dtype has no bits", r"    if \(!swapped\) out->bits = .*\n", r""),
-    ("any format is one", r"\(swapped \|\| cai_priv_format_name\(code\)\)", r"(1)"),
+    ("any format is one", r"\(swapped \|\| cai_priv_name_of\(code\)\)", r"(1)"),
     ("swapped bytes of any format", r"const int swapped = code == CAI_SWAPPED\(plain\) && ", r"const int swapped = code > 0xffffff && "),
     ("swapped bytes of any size", r" && unit > 1 && cai_priv_code_known\(plain\);", r" && unit > 1;"),
     ("the typestr of 3 bytes has an order", r"format \? \(dtype->bits \? 1 : dtype->itemsize\)", r"format ? dtype->itemsize"),

@@ -509,7 +509,7 @@ static void check_bit_field(void)
     CHECK_INT(cai_dtype_parse("|t3", 3, 0, &dtype, NULL), CAI_OK);
     dtype.bits = 0; /* a struct filled by hand */
     refuses(cai_array_init_dtype(&a, &dtype, 1, shape, strides, 4096, &e), CAI_ERR_STRIDES, &e,
-            "strides must be NULL for a bit field: bytes cannot address bits");
+            "strides must be None or NULL for a bit field: bytes cannot address bits");
 }
 
 /* A dictionary says nothing of values. */
