@@ -1201,12 +1201,18 @@ static void cai_priv_put_tuple(cai_priv_text *text, int32_t count, const int64_t
     cai_priv_put(text, count > 1 ? ")" : count ? ",)" : "()");
 }
 
+/* Returns string `n` of strings that follow one another. */
+static const char *cai_priv_nth(const char *strings, int32_t n)
+{
+    while (n-- > 0) strings += strlen(strings) + 1;
+    return strings;
+}
+
 static const char *cai_priv_kind_name(int32_t kind)
 {
-    static const char *const names[] = {
-        "a value of unknown kind", "None", "a bool", "an int", "an int", "an int",
-        "an object with __index__", "a float", "a str", "bytes", "a tuple", "a list", "a dict", "an object"};
-    return names[kind > 0 && kind < CAI_TOKEN_OTHER ? kind : 0];
+    return cai_priv_nth("a value of unknown kind\0None\0a bool\0an int\0an int\0an int\0an object with __index__\0"
+                        "a float\0a str\0bytes\0a tuple\0a list\0a dict\0an object",
+                        kind > 0 && kind < CAI_TOKEN_OTHER ? kind : 0);
 }
 
 static const char cai_priv_forgivable[] = " (accepted by CAI_LENIENT)";
@@ -1219,23 +1225,18 @@ CAI_API int32_t cai_version(void)
 
 CAI_API const char *cai_status_name(cai_status status)
 {
-#define CAI_PRIV_CASE(name, number, exception, text) case name: return #name;
-    switch (status) {
-    case CAI_OK: return "CAI_OK";
-        CAI_STATUS_LIST(CAI_PRIV_CASE)
-    default: return "CAI_ERR_UNKNOWN";
-    }
-#undef CAI_PRIV_CASE
+#define CAI_PRIV_NAME(name, number, exception, text) #name "\0"
+    const int32_t known = status >= 0 && status < CAI_STATUS_COUNT;
+    return cai_priv_nth("CAI_OK\0" CAI_STATUS_LIST(CAI_PRIV_NAME) "CAI_ERR_UNKNOWN",
+                        known ? status : CAI_STATUS_COUNT);
+#undef CAI_PRIV_NAME
 }
 
 CAI_API const char *cai_entry_name(int32_t entry)
 {
-#define CAI_PRIV_CASE(name, number, key) case name: return key;
-    switch (entry) {
-        CAI_ENTRY_LIST(CAI_PRIV_CASE)
-    default: return "";
-    }
-#undef CAI_PRIV_CASE
+#define CAI_PRIV_NAME(name, number, key) key "\0"
+    return cai_priv_nth("\0" CAI_ENTRY_LIST(CAI_PRIV_NAME), entry > 0 && entry < CAI_ENTRY_COUNT ? entry : 0);
+#undef CAI_PRIV_NAME
 }
 
 /* What a judging function needs: the error and the profile. */
@@ -1331,16 +1332,14 @@ CAI_PRIV_COLD cai_status cai_priv_bad_ndim(cai_error *err, int32_t ndim)
 /* Returns the name of a dtype in native order, or NULL if there is none of this code. */
 CAI_PRIV_NOINLINE const char *cai_priv_name_of(int32_t code)
 {
-#define CAI_PRIV_CASE(name, kind, bytes, format, text) {name, text},
-    static const struct {
-        int32_t code;
-        char name[20];
-    } names[] = {CAI_DTYPE_LIST(CAI_PRIV_CASE)};
-#undef CAI_PRIV_CASE
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
-        if (names[i].code == code) return names[i].name;
-    }
-    return NULL;
+#define CAI_PRIV_CODE(name, kind, bytes, format, text) name,
+#define CAI_PRIV_NAME(name, kind, bytes, format, text) text "\0"
+    static const int32_t codes[] = {CAI_DTYPE_LIST(CAI_PRIV_CODE) CAI_ANY_DTYPE};
+    int32_t n = 0;
+    while (codes[n] && codes[n] != code) ++n;
+    return codes[n] ? cai_priv_nth(CAI_DTYPE_LIST(CAI_PRIV_NAME), n) : NULL;
+#undef CAI_PRIV_NAME
+#undef CAI_PRIV_CODE
 }
 
 /* Returns whether a code is that of a dtype with a typestr, in native order. */
@@ -1429,8 +1428,7 @@ CAI_API cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai_error *err)
 }
 
 /* Units in the order of CAI_UNIT_...; "generic" is NumPy's word for none. */
-static const char cai_priv_unit_names[][8] = {"generic", "Y",  "M",  "W",  "D",  "h",  "m",
-                                              "s",       "ms", "us", "ns", "ps", "fs", "as"};
+static const char cai_priv_unit_names[] = "generic\0Y\0M\0W\0D\0h\0m\0s\0ms\0us\0ns\0ps\0fs\0as";
 
 /* Reads a number without sign or leading zeros. Above INT32_MAX it saturates. Returns -1 if there is none. */
 static int64_t cai_priv_scan_number(const char *s, uint32_t n, uint32_t *at)
@@ -1449,13 +1447,14 @@ static const char *cai_priv_scan_unit(const char *s, uint32_t n, uint32_t *at, c
     const uint32_t digits = *at + 1;
     uint32_t name = digits, end;
     int64_t count = cai_priv_scan_number(s, n, &name);
-    int32_t unit = 0;
+    int32_t unit = CAI_UNIT_NONE;
+    const char *known = cai_priv_unit_names;
     if (name == digits) count = 1;
     if (count < 1 || count > INT32_MAX) return "34 the multiple is not in 1..2147483647";
     for (end = name; end < n && s[end] != ']';) ++end;
-    while (unit <= CAI_UNIT_ATTOSECOND && (strlen(cai_priv_unit_names[unit]) != end - name ||
-                                           memcmp(cai_priv_unit_names[unit], s + name, end - name)))
-        ++unit;
+    for (; unit <= CAI_UNIT_ATTOSECOND; ++unit, known += strlen(known) + 1) {
+        if (strlen(known) == end - name && memcmp(known, s + name, end - name) == 0) break;
+    }
     if (end == n || unit > CAI_UNIT_ATTOSECOND || (unit == CAI_UNIT_NONE && name > digits))
         return "34 NumPy has no such unit";
     *at = end + 1;
@@ -1585,7 +1584,7 @@ CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t 
     if (dtype->unit > CAI_UNIT_NONE && dtype->unit <= CAI_UNIT_ATTOSECOND) {
         cai_priv_put_char(&text, '[');
         if (dtype->unit_count != 1) cai_priv_put_int(&text, dtype->unit_count);
-        cai_priv_put(&text, cai_priv_unit_names[dtype->unit]);
+        cai_priv_put(&text, cai_priv_nth(cai_priv_unit_names, dtype->unit));
         cai_priv_put_char(&text, ']');
     }
     text.cut = 0; /* no dots at a cut, they would change the meaning */
