@@ -46,7 +46,7 @@ THE FIVE FUNCTIONS MOST USERS NEED
     cai_array_init      pointer, dtype and shape of your own buffer -> cai_array
     cai_export          cai_array -> dictionary entries of a chosen version
 
-CONFIGURATION (define before the first include; the same in every unit of one library)
+CONFIGURATION (define before the first include, the same in every unit of a library; no macro changes a struct)
     CAI_IMPLEMENTATION       compile the implementation of every cai header here
     CAI_CORE_IMPLEMENTATION  compile the implementation of this header here
     CAI_STATIC               make all functions static, for a library in a single translation unit. Every unit
@@ -56,25 +56,22 @@ CONFIGURATION (define before the first include; the same in every unit of one li
     CAI_NAMESPACE            put a prefix before every function (#define CAI_NAMESPACE mylib_), so that two
                              libraries with a copy each can be linked into one program
     CAI_API                  the whole linkage specifier, instead of the four above
-    If none of them is defined, functions are external with hidden visibility. They stay inside the shared
-    object that you build. No macro changes a struct.
+    If none of them is defined, functions are external with hidden visibility: they stay inside the shared
+    object that you build.
 
 READERS AND JUDGES
     A reader (a literal reader, a Python or Julia binding) only tags what it finds, in runs of cai_token. This
-    header judges them all, so that two readers cannot disagree. The default profile is strict. A message
-    about a common slip ends in "(accepted by CAI_LENIENT)". cai_import lists these.
+    header judges them all, so that two readers cannot disagree. The default profile is strict.
 
 OWNERSHIP
-    An array with a release callback is owned. An array without one is borrowed. Call cai_array_release once
-    when you are done. Do not copy an owned array, except with cai_array_move and cai_array_borrow.
-    A view is valid as long as the array that it was made of. mask, fields and event belong to the owner and
-    are valid until release. Field names point to the text that the reader tagged.
+    An array with a release callback is owned, one without is borrowed. Call cai_array_release once when you
+    are done. Do not copy an owned array, except with cai_array_move and cai_array_borrow. A view is valid as
+    long as the array that it was made of. mask, fields and event belong to the owner until release.
 
 ARGUMENTS (in all headers)
-    The object that a function makes or works on comes first. The result of a conversion or of a query comes
-    last, before err. A count stands behind its list.
-    Zero a struct of options first (memset), then set what differs from the default. NULL in place of options
-    means the default of all.
+    The object that a function makes or works on comes first, a result last before err, a count behind its
+    list. Zero a struct of options first (memset), then set what differs from the default. NULL in place of
+    options means the default of all.
 
 ERRORS
     A function that can fail returns a cai_status, 0 (CAI_OK) or one of CAI_STATUS_LIST. The last argument,
@@ -82,20 +79,15 @@ ERRORS
     the storage of cai_export. A message names entry, index, value and limit ("shape[2] = -1 is negative").
 
 THREADS
-    There are no globals and no thread-locals. Every function may run on any thread. Two threads must not use
-    one object at a time, unless both only read it. A release callback may run on any thread.
+    There are no globals and no thread-locals. Every function, and every release callback, may run on any
+    thread. Two threads must not use one object at a time, unless both only read it.
 
 ABI
     cai_array, cai_dtype and cai_field cross shared objects. Their layout is asserted at compile time for
     64-bit and 32-bit targets. It is experimental (_v0) until 1.0. A consumer that does not know the value of
     abi must call release and nothing else.
 
-RULES
-    R1-R61 and R70-R85 in comments: docs/rules.md.
-
-NOT HERE
-    Ordering on streams and memory queries (cai_stream.h), allocation, Python objects, host access to device
-    data, copying, casting.
+    Comments name rules of docs/rules.md (R1-R61, R70-R85).
 */
 
 #include <stddef.h>
@@ -284,15 +276,14 @@ CAI_API const char *cai_status_name(cai_status status);
 /** Returns "shape" for CAI_ENTRY_SHAPE, and "" for CAI_ENTRY_NONE and unknown numbers. */
 CAI_API const char *cai_entry_name(int32_t entry);
 
-/** Fills an error for your own checks, in the form of cai's errors, "name: message". `status` is the error.
- *  With CAI_OK, `err` stays as it is. `name` is the argument or the call. If it is NULL, the message stands
- *  alone. If `message` is NULL, it is the name of the status. Text that does not fit ends in "...". index
- *  becomes -1, and entry, native and rule become 0. You may set these after the call. Returns `status`. */
+/** Fills an error for your own checks, in the form of cai's errors, "name: message". Returns `status`. With
+ *  CAI_OK, `err` stays as it is. `name` is the argument or the call, or NULL. If `message` is NULL, it is the
+ *  name of the status. Text that does not fit ends in "...". index becomes -1, entry, native and rule 0. */
 CAI_API cai_status cai_error_set(cai_status status, const char *name, const char *message, cai_error *err);
 
-/** Puts the name of an argument before the message, as in "x: axis 3 does not exist: there are 2 axes", for
- *  functions of one array, such as views. With CAI_OK, or if `name` is NULL, `err` stays as it is. Returns
- *  `status`: CAI_TRY(cai_error_name(cai_view_index(x, 3, 0, &row, err), "x", err)). */
+/** Puts the name of an argument before the message of a function of one array, as in "x: axis 3 does not
+ *  exist: there are 2 axes". With CAI_OK, or if `name` is NULL, `err` stays as it is. Returns `status`:
+ *  CAI_TRY(cai_error_name(cai_view_index(x, 3, 0, &row, err), "x", err)). */
 CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error *err);
 
 /** Returns from the calling function if `call` fails. */
@@ -312,8 +303,7 @@ CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error
  *  have 0 bytes in the code. Their size is in cai_dtype. */
 #define CAI_CODE(kind, bytes, format) ((kind) << 8 | (bytes) | (format) << 16)
 
-/** The code of the same dtype in the byte order that this machine does not have. It is a different number, so
- *  that a switch on codes never confuses the two byte orders. */
+/** The code of the same dtype in the byte order that this machine does not have. */
 #define CAI_SWAPPED(code) ((code) | 0x01000000)
 
 /** The dtypes with a typestr, X(name, kind, bytes, format, text). */
@@ -459,19 +449,18 @@ typedef struct cai_array_v0 cai_array;
 #define CAI_ABI 0x43414931u /* "CAI1": the candidate of the layout of 1.0. Version 0.1 has "CAI0" */
 
 /** Fills `out` for a code of CAI_DTYPE_LIST with a fixed size, plain or CAI_SWAPPED. Datetime kinds get no
- *  unit. Flexible kinds have no size in their code. For these use cai_dtype_parse.
- *  Errors: CAI_ERR_ARGUMENT. */
+ *  unit. For flexible kinds use cai_dtype_parse. Errors: CAI_ERR_ARGUMENT. */
 CAI_API CAI_MUST_CHECK cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai_error *err);
 
-/** Parses a typestr of `length` bytes, which need not be NUL-terminated. The whole string must match the
- *  strict grammar, byteorder kind digits [unit] (R30-R38). `flags` is 0 or CAI_LENIENT, which accepts '=' or
- *  no byte order. Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (index is the position). */
+/** Parses a typestr of `length` bytes, which need not be NUL-terminated: byteorder kind digits [unit]
+ *  (R30-R38). `flags` is 0 or CAI_LENIENT, which accepts '=' or no byte order. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_TYPESTR (index is the position). */
 CAI_API CAI_MUST_CHECK cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t flags,
                                                   cai_dtype *out, cai_error *err);
 
-/** Writes the typestr, such as "<f4" or "<m8[25s]", and a NUL. Returns its length in bytes. bfloat16 and
- *  float8 have no typestr. They are written as "<V2" and "|V1". CAI_TYPESTR_SIZE bytes always suffice. A
- *  smaller capacity truncates the text. With capacity 0 nothing is written. */
+/** Writes the typestr, such as "<f4" or "<m8[25s]", and a NUL. Returns its length in bytes. A dtype without one
+ *  is written as bytes: bfloat16 as "<V2". CAI_TYPESTR_SIZE bytes always suffice. A smaller capacity truncates
+ *  the text. With 0 nothing is written. */
 CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t capacity);
 
 /** Returns "float32" for CAI_FLOAT32 and CAI_SWAPPED(CAI_FLOAT32), "unknown" for a code outside the list. */
@@ -550,18 +539,17 @@ enum {
     CAI_STREAM_PER_THREAD = 2 /* the per-thread default stream (R73) */
 };
 
-/** Describes your own memory in `out` as a borrowed, writable array. `code` is a dtype of fixed size. `ndim`
- *  is 0 to 64. `shape` has ndim extents in elements, 0 or more. `strides` has ndim strides in bytes, or is
- *  NULL for C order. `data` is the first element, and is ignored if the array is empty. The version is 3.
- *  Device, memory and sync are unknown. If work is pending, set out->sync and out->stream, else set
- *  CAI_SYNC_NONE. Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
+/** Describes your own memory in `out` as a borrowed, writable array of version 3. `code` is a dtype of fixed
+ *  size. `shape` has `ndim` (0 to 64) extents in elements. `strides` has as many strides in bytes, or is NULL
+ *  for C order. `data` is the first element, and is ignored if the array is empty. Device, memory and sync are
+ *  unknown. If work is pending, set out->sync and out->stream, else set CAI_SYNC_NONE.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim,
                                                  const int64_t *shape, const int64_t *strides, void *data,
                                                  cai_error *err);
 
-/** Does the same as cai_array_init for any dtype (flexible, datetime with a unit, ...) and any 64-bit
- *  address. `dtype` comes from cai_dtype_of or cai_dtype_parse, and is copied. `strides` of a bit field is
- *  NULL. */
+/** Does the same for any dtype (flexible, datetime with a unit, ...) and any 64-bit address. `dtype` comes from
+ *  cai_dtype_of or cai_dtype_parse, and is copied. `strides` of a bit field is NULL. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, int32_t ndim,
                                                        const int64_t *shape, const int64_t *strides,
                                                        uint64_t data, cai_error *err);
@@ -587,10 +575,9 @@ CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), 
  *  borrowed. Do not use it after `to` was released. */
 CAI_API void cai_array_move(cai_array *to, cai_array *from);
 
-/** Copies `from` to `to` as a borrowed array. `to` is memory of the caller and is overwritten without
- *  release. `to` is valid as long as `from`. The event stays with `from`, and so does the promise of
- *  CAI_ORDERED_FREE. The mask is shared, not copied. If `from` is owned, it stays owned. If `from` came from
- *  elsewhere, call cai_array_check first. */
+/** Copies `from` to `to` as a borrowed array, valid as long as `from`. `to` is memory of the caller and is
+ *  overwritten without release. Owner, event and CAI_ORDERED_FREE stay with `from`. The mask is shared, not
+ *  copied. If `from` came from elsewhere, call cai_array_check first. */
 CAI_API void cai_array_borrow(cai_array *to, const cai_array *from);
 
 /** Calls the release callback once, if there is one. `array` may be NULL or borrowed. */
@@ -601,36 +588,33 @@ CAI_API void cai_array_release(cai_array *array);
 CAI_API CAI_MUST_CHECK cai_status cai_array_check(const cai_array *array, cai_error *err);
 
 /** Writes one line for logs and a NUL, such as "float32 (2, 3) strides (4, 8), F-contiguous, read-only,
- *  stream 1, at 0x7f0000000000". Returns its length in bytes. A smaller capacity cuts the line, which then
- *  ends in "...". With 0 nothing is written. The function never fails, and writes "NULL" for NULL. */
+ *  stream 1, at 0x7f0000000000", and "NULL" for NULL. Returns its length in bytes. A smaller capacity cuts the
+ *  line, which then ends in "...". With 0 nothing is written. */
 CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t capacity);
 
 /** Checks an argument of a consumer. `name` is its name in the message. `code` is CAI_FLOAT32, ..., or
- *  CAI_ANY_DTYPE. `ndim` is a number of axes or CAI_ANY_NDIM. `requirements` may have CAI_WRITABLE,
- *  CAI_C_CONTIGUOUS, CAI_F_CONTIGUOUS, CAI_ALIGNED, CAI_NO_SELF_OVERLAP, CAI_ON_DEVICE, CAI_ALLOW_MASK and
- *  CAI_ALLOW_UNALIGNED. Other bits are CAI_ERR_ARGUMENT. An array with a mask is refused without
- *  CAI_ALLOW_MASK. An unaligned array is refused without CAI_ALLOW_UNALIGNED, or with CAI_ALIGNED. An
- *  undecided overlap counts as an overlap. CAI_ON_DEVICE accepts memory that is not known. cai_locate of
- *  cai_stream.h finds out where it is.
+ *  CAI_ANY_DTYPE. `ndim` is a number of axes or CAI_ANY_NDIM. `requirements` are bits of the flags above:
+ *  CAI_WRITABLE to CAI_NO_SELF_OVERLAP, and CAI_ON_DEVICE to CAI_ALLOW_UNALIGNED. An unaligned array is also
+ *  refused without CAI_ALIGNED. An undecided overlap counts as an overlap. CAI_ON_DEVICE accepts memory that
+ *  is not known. cai_locate of cai_stream.h finds out where it is.
  *  Errors: CAI_ERR_EXPECT with a full sentence, such as "x: expected float32, 2-D, C-contiguous, writable;
  *  got >f8, 2-D, strides (8, 16), read-only", CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name, int32_t code,
                                              int32_t ndim, uint32_t requirements, cai_error *err);
 
 /** Checks that two arrays have the same extents in elements, and if both are packed, also the same values
- *  along the same axis. A message is "shape[1] = 3 in x, 4 in y". Errors:
- *  CAI_ERR_EXPECT (index is the first axis that differs, or -1 if the number of axes differs),
- *  CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+ *  along the same axis. Errors: CAI_ERR_EXPECT, such as "shape[1] = 3 in x, 4 in y" (index is the first axis
+ *  that differs, or -1 if the number of axes differs), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
                                                         const cai_array *b, const char *b_name,
                                                         cai_error *err);
 
 enum { CAI_OVERLAP_NO = 0, CAI_OVERLAP_YES = 1, CAI_OVERLAP_UNDECIDED = 2 };
 
-/** Returns whether two arrays share a byte. It compares elements, not extents. The even and the odd columns
- *  of one array do not overlap. The answer is exact, unless the bounded search ends in CAI_OVERLAP_UNDECIDED.
- *  Treat that result as an overlap. The function assumes one address space for both arrays, and ignores
- *  masks. For NULL and for unknown layouts the result is CAI_OVERLAP_UNDECIDED. */
+/** Returns whether an element of one array shares a byte with one of the other. The even and the odd columns of
+ *  one array do not overlap. The answer is exact, unless the bounded search is given up. Treat
+ *  CAI_OVERLAP_UNDECIDED as an overlap. It is the result for NULL and unknown layouts, too. The function
+ *  assumes one address space for both arrays, and ignores masks. */
 CAI_API int32_t cai_overlap(const cai_array *a, const cai_array *b);
 
 /* ---------------------------------------------------------------- >>interface */
@@ -643,17 +627,14 @@ enum {
     CAI_TOKEN_BIG_INT,  /* an int beyond both */
     CAI_TOKEN_INDEX,    /* not an int, has __index__ (NumPy's integers), fits int64; as INT */
     CAI_TOKEN_FLOAT,    /* number: 1 if not zero */
-    CAI_TOKEN_STR,      /* text, length: UTF-8 bytes */
-    CAI_TOKEN_BYTES,    /* text, length */
-    CAI_TOKEN_TUPLE,    /* length items, whose tokens follow */
-    CAI_TOKEN_LIST,     /* length items, whose tokens follow */
+    CAI_TOKEN_STR, CAI_TOKEN_BYTES,  /* text, length; a str is UTF-8 */
+    CAI_TOKEN_TUPLE, CAI_TOKEN_LIST, /* length items, whose tokens follow */
     CAI_TOKEN_DICT,     /* nothing follows; number: 1 if not empty */
     CAI_TOKEN_OBJECT,   /* any other object; number: 1 if true */
     CAI_TOKEN_OTHER     /* a value that the reader cannot name */
 };
 
-/** One tagged value. The tokens of the items follow a tuple or a list, nested ones in place. A whole entry is
- *  one run of tokens. */
+/** One tagged value. The tokens of the items follow a tuple or a list, nested ones in place. */
 typedef struct cai_token {
     int32_t kind;     /* CAI_TOKEN_... */
     uint32_t length;  /* STR, BYTES: bytes; TUPLE, LIST: items */
@@ -684,10 +665,8 @@ typedef struct cai_import_options {
 } cai_import_options;
 
 /** Judges a dictionary completely. If it is right, the function describes it in `out` as a borrowed array.
- *  Attach the object that keeps the memory with cai_array_own. `options` may be NULL.
- *
- *  After the entries one by one, shape, typestr, data and strides are judged together, and last the mask. On
- *  failure nothing is stored in `out` or in the storage of the options.
+ *  Attach the object that keeps the memory with cai_array_own. `options` may be NULL. On failure nothing is
+ *  stored in `out` or in the storage of the options.
  *
  *  CAI_LENIENT accepts only these slips. A missing version counts as 0. `data` may be a list or have extra
  *  items. The read-only flag may have any Python truth value. `shape` and `strides` may be lists. The byte
@@ -760,8 +739,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_index(const cai_array *array, int32_t
 CAI_API CAI_MUST_CHECK cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_array *out,
                                                   cai_error *err);
 
-/** Broadcasts to `shape` (ndim extents) as NumPy does. Axes are matched from the last. A stride of 0 repeats
- *  an extent of 1. If anything is repeated, the view is read-only, as in NumPy. */
+/** Broadcasts to `shape` (ndim extents) as NumPy does. If anything is repeated, the view is read-only. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_broadcast(const cai_array *array, int32_t ndim,
                                                      const int64_t *shape, cai_array *out, cai_error *err);
 
@@ -773,8 +751,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_broadcast(const cai_array *array, int
 CAI_API CAI_MUST_CHECK cai_status cai_broadcast_shape(const cai_array *array, const char *name, int32_t *ndim,
                                                       int64_t *shape, cai_error *err);
 
-/** Gives another shape to the elements in C order, if this needs no copy. One extent may be -1, and is
- *  computed from the others. */
+/** Gives another shape to the elements in C order, if this needs no copy. An extent of -1 is computed. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const int64_t *shape,
                                                    cai_array *out, cai_error *err);
 
@@ -787,8 +764,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_reinterpret(const cai_array *array, c
                                                        cai_array *out, cai_error *err);
 
 /** Merges axes for loops and kernels. The view has the fewest axes that visit the same elements in the same
- *  (C) order. Extents of 1 are dropped. Axes that continue one another are merged. A packed axis stays as
- *  it is. */
+ *  (C) order. A packed axis stays as it is. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err);
 
 /** Makes a view of one field of a structured array (row `row` of array->fields). The axes of sub-arrays
@@ -824,14 +800,12 @@ CAI_HOST_DEVICE static inline void *cai_kernel_at1(const cai_kernel_view *view, 
     return view->data + i * view->strides[0];
 }
 
-CAI_HOST_DEVICE static inline void *cai_kernel_at2(const cai_kernel_view *view, int64_t i,
-                                                   int64_t j)
+CAI_HOST_DEVICE static inline void *cai_kernel_at2(const cai_kernel_view *view, int64_t i, int64_t j)
 {
     return view->data + i * view->strides[0] + j * view->strides[1];
 }
 
-CAI_HOST_DEVICE static inline void *cai_kernel_at3(const cai_kernel_view *view, int64_t i,
-                                                   int64_t j, int64_t k)
+CAI_HOST_DEVICE static inline void *cai_kernel_at3(const cai_kernel_view *view, int64_t i, int64_t j, int64_t k)
 {
     return view->data + i * view->strides[0] + j * view->strides[1] + k * view->strides[2];
 }
@@ -849,8 +823,8 @@ CAI_HOST_DEVICE static inline void *cai_kernel_element(const cai_kernel_view *vi
 }
 
 /* ------------------------------------------------------------------ >>streams */
-/* Three protocols number streams, and the same number has different meanings in them. Each protocol has its
- * own decoder. Its results are a CAI_SYNC_... and a number with the meaning of cai_array.stream. */
+/* Three protocols number streams, and the same number has different meanings in them. Results are a
+ * CAI_SYNC_... and a number with the meaning of cai_array.stream. */
 
 /** Decodes the `stream` entry of an interface of `version`. If `value` is NULL (absent), the result is
  *  CAI_SYNC_NONE from version 3 on, else CAI_SYNC_UNKNOWN. None is CAI_SYNC_NONE. 0 is refused as ambiguous
@@ -1210,8 +1184,8 @@ static const char *cai_priv_nth(const char *strings, int32_t n)
 
 static const char *cai_priv_kind_name(int32_t kind)
 {
-    return cai_priv_nth("a value of unknown kind\0None\0a bool\0an int\0an int\0an int\0an object with __index__\0"
-                        "a float\0a str\0bytes\0a tuple\0a list\0a dict\0an object",
+    return cai_priv_nth("a value of unknown kind\0None\0a bool\0an int\0an int\0an int\0an object with "
+                        "__index__\0a float\0a str\0bytes\0a tuple\0a list\0a dict\0an object",
                         kind > 0 && kind < CAI_TOKEN_OTHER ? kind : 0);
 }
 
@@ -1326,6 +1300,13 @@ CAI_PRIV_COLD cai_status cai_priv_bad_ndim(cai_error *err, int32_t ndim)
 {
     return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_ARGUMENT, 29), CAI_ENTRY_SHAPE, -1,
                          "ndim = %d is not in 0..64", ndim);
+}
+
+/* Checks the shape that a caller gives. */
+static inline cai_status cai_priv_check_shape(int32_t ndim, const int64_t *shape, cai_error *err)
+{
+    if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
+    return shape || !ndim ? CAI_OK : cai_priv_is_null(err, "the argument shape");
 }
 
 /* -------------------------------------------------------------------- >>dtype */
@@ -1517,14 +1498,15 @@ static inline int cai_priv_plain_typestr(const cai_token *token, cai_dtype *out)
 /* Rejects with a sentence such as "typestr '<i3' is not valid at 2: the kind has no such size". `wrong` has a
  * rule of two digits and a blank before its text. */
 CAI_PRIV_COLD cai_status cai_priv_reject_typestr(cai_error *err, int32_t entry, int32_t index,
-                                                 const cai_token *token, uint32_t at, const char *wrong)
+                                                 const cai_token *token, uint32_t at, const char *wrong,
+                                                 int forgiven)
 {
     const int32_t rule = (wrong[0] - '0') * 10 + (wrong[1] - '0');
     char quoted[CAI_PRIV_QUOTED];
     return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(entry, rule), index,
-                          entry == CAI_ENTRY_DESCR ? ": typestr %s is not valid at %u: %s"
-                                                   : " %s is not valid at %u: %s",
-                          cai_priv_quote(token, quoted), at, wrong + 3);
+                          entry == CAI_ENTRY_DESCR ? ": typestr %s is not valid at %u: %s%s"
+                                                   : " %s is not valid at %u: %s%s",
+                          cai_priv_quote(token, quoted), at, wrong + 3, forgiven ? cai_priv_forgivable : "");
 }
 
 /* Judges the typestr of an entry (index -1), or of field `index` of a descr. */
@@ -1533,7 +1515,7 @@ static cai_status cai_priv_judge_typestr(const cai_priv_judge *judge, int32_t en
 {
     char first;
     const char *wrong, native = CAI_PRIV_NATIVE_ORDER;
-    int ordered;
+    int ordered, forgiven = 0;
     uint32_t at;
     if (token->kind != CAI_TOKEN_STR && !(token->kind == CAI_TOKEN_BYTES && judge->lenient))
         return cai_priv_mistyped(judge->err, entry, index, " must be a str", token, CAI_TOKEN_BYTES);
@@ -1543,11 +1525,11 @@ static cai_status cai_priv_judge_typestr(const cai_priv_judge *judge, int32_t en
     wrong = cai_priv_scan_typestr(token->text, token->length, &at, ordered ? first : native, out);
     if (!ordered && !judge->lenient) {
         at = 0;
-        wrong = wrong ? "30 the byte order must be < > or |"
-                      : "30 the byte order must be < > or | (accepted by CAI_LENIENT)";
+        forgiven = !wrong;
+        wrong = "30 the byte order must be < > or |";
     }
     if (entry == CAI_ENTRY_TYPESTR) index = (int32_t)at;
-    return wrong ? cai_priv_reject_typestr(judge->err, entry, index, token, at, wrong) : CAI_OK;
+    return wrong ? cai_priv_reject_typestr(judge->err, entry, index, token, at, wrong, forgiven) : CAI_OK;
 }
 
 CAI_API cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t flags, cai_dtype *out,
@@ -2094,8 +2076,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_pointer(const cai_priv_judge *ju
                                                         cai_array *array)
 {
     int32_t axis = array->ndim, forgiven = CAI_TOKEN_INDEX;
-    if (token->kind == CAI_TOKEN_BIG_INT)
-        return CAI_PRIV_WRONG(judge->err, CAI_ENTRY_DATA, 0, " is not in 0..18446744073709551615");
+    if (token->kind == CAI_TOKEN_BIG_INT) return cai_priv_reject_int(judge->err, CAI_ENTRY_DATA, 0, token);
     while (axis-- > 0) {
         if (array->shape[axis] == 0 && token->kind == CAI_TOKEN_NONE) forgiven = CAI_TOKEN_NONE;
     }
@@ -2124,10 +2105,6 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_flag(const cai_priv_judge *judge
     const int32_t kind = token->kind, forgiven = kind == CAI_TOKEN_OTHER ? 0 : kind;
     array->flags = cai_priv_truth(token) ? 0u : (uint32_t)CAI_WRITABLE;
     if ((kind == CAI_TOKEN_INT && token->number <= 1) || (judge->lenient && forgiven)) return CAI_OK;
-    if (kind == CAI_TOKEN_INT)
-        return cai_priv_fail(judge->err, CAI_PRIV_RULE(CAI_ERR_TYPE, 6), CAI_ENTRY_DATA, 1,
-                             ", read-only, must be a bool, not %lld%s", (long long)token->number,
-                             cai_priv_forgivable);
     return cai_priv_mistyped(judge->err, CAI_PRIV_RULE(CAI_ENTRY_DATA, 6), 1, ", read-only, must be a bool",
                              token, forgiven);
 }
@@ -2191,10 +2168,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_stream_number(const cai_priv_judge *
     const int32_t entry = CAI_PRIV_RULE(CAI_ENTRY_STREAM, 74);
     const int64_t number = (int64_t)token->number;
     if (token->kind == CAI_TOKEN_UINT) return CAI_OK;
-    if (token->kind == CAI_TOKEN_BIG_INT)
-        return CAI_PRIV_WRONG(judge->err, entry, -1, " is not in 1..18446744073709551615");
-    if (!cai_priv_is_int(judge, token))
-        return cai_priv_mistyped(judge->err, entry, -1, " must be an int", token, CAI_TOKEN_INDEX);
+    if (!cai_priv_is_int(judge, token)) return cai_priv_reject_int(judge->err, entry, -1, token);
     if (number > 0) return CAI_OK;
     if (number == -1) return CAI_PRIV_WRONG(judge->err, entry, -1, " = -1 is DLPack's number: pass None");
     if (number < 0) return CAI_PRIV_WRONG(judge->err, entry, -1, " = %lld is negative", (long long)number);
@@ -2793,8 +2767,7 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
     cai_priv_draft draft;
     int64_t size = 0, nbytes = 0;
     if (!out || !dtype) return cai_priv_is_null(err, "cai_array_init: out or dtype");
-    if (!shape && ndim) return cai_priv_is_null(err, "cai_array_init: shape");
-    if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
+    CAI_TRY(cai_priv_check_shape(ndim, shape, err));
     if (dtype->bits || (strides && dtype->code == CAI_BITFIELD))
         return cai_priv_init_bits(out, dtype, ndim, shape, strides, data, err);
     if (strides) return cai_priv_init_strided(out, dtype, ndim, shape, strides, data, err);
@@ -2822,8 +2795,7 @@ CAI_API cai_status cai_array_init_packed(cai_array *out, int32_t code, int32_t n
     if (values == 1)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_array_init_packed: %s is not packed",
                               cai_dtype_name(code));
-    if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
-    if (!shape && ndim) return cai_priv_is_null(err, "cai_array_init_packed: shape");
+    CAI_TRY(cai_priv_check_shape(ndim, shape, err));
     if (axis < (ndim ? 0 : -1) || axis >= ndim)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_array_init_packed: axis = %d is not one of %d axes",
                               axis, ndim);
@@ -3253,19 +3225,13 @@ CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_arr
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-static cai_status cai_priv_new_shape(int32_t ndim, const int64_t *shape, cai_error *err)
-{
-    if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
-    return shape || !ndim ? CAI_OK : cai_priv_is_null(err, "the argument shape");
-}
-
 CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, const int64_t *shape,
                                       cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
     int32_t more;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    CAI_TRY(cai_priv_new_shape(ndim, shape, err));
+    CAI_TRY(cai_priv_check_shape(ndim, shape, err));
     more = ndim - array->ndim;
     if (more < 0)
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, -1, "%d dimensions do not broadcast to %d",
@@ -3295,7 +3261,7 @@ CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name,
     if (!name || !ndim || !shape)
         return cai_priv_is_null(err, "cai_broadcast_shape: name, ndim or shape");
     CAI_TRY(cai_error_name(cai_array_check(array, err), name, err));
-    if (*ndim < 0 || *ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, *ndim);
+    CAI_TRY(cai_priv_check_shape(*ndim, shape, err));
     axis = count = array->ndim > *ndim ? array->ndim : *ndim;
     while (axis-- > 0) {
         const int32_t own = axis - (count - array->ndim), other = axis - (count - *ndim);
@@ -3414,7 +3380,7 @@ CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const 
 {
     cai_priv_draft view;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    CAI_TRY(cai_priv_new_shape(ndim, shape, err));
+    CAI_TRY(cai_priv_check_shape(ndim, shape, err));
     view.array.ndim = ndim;
     for (int32_t axis = 0; axis < ndim; ++axis) view.array.shape[axis] = shape[axis];
     CAI_TRY(cai_priv_resolve_shape(array, &view.array, err));

@@ -215,13 +215,13 @@ static const row data_rows[] = {
          "data[0], the pointer, must be an int, not an object with __index__"),
     DATA(SAME, DATA, 0, "data=(-1,False)", "data[0] = -1 is negative"),
     DATA(SAME, DATA, 0, "data=(18446744073709551616,False)",
-         "data[0] is not in 0..18446744073709551615"),
+         "data[0] is an int that 64 bits cannot hold"),
     DATA(SAME, DATA, 0, "data=(0,False)", "data[0] = 0 (NULL) but the array is not empty"),
     DATA(SAME, DATA, 0, "shape=(); data=(0,False)",
          "data[0] = 0 (NULL) but the array is not empty"),
     DATA(FORGIVEN, TYPE, 1, "data=(4096,None)", "data[1], read-only, must be a bool, not None"),
-    DATA(FORGIVEN, TYPE, 1, "data=(4096,2)", "data[1], read-only, must be a bool, not 2"),
-    DATA(FORGIVEN, TYPE, 1, "data=(4096,-1)", "data[1], read-only, must be a bool, not -1"),
+    DATA(FORGIVEN, TYPE, 1, "data=(4096,2)", "data[1], read-only, must be a bool, not an int"),
+    DATA(FORGIVEN, TYPE, 1, "data=(4096,-1)", "data[1], read-only, must be a bool, not an int"),
     DATA(FORGIVEN, TYPE, 1, "data=(4096,18446744073709551616)",
          "data[1], read-only, must be a bool, not an int"),
     DATA(FORGIVEN, TYPE, 1, "data=(4096,1.5)", "data[1], read-only, must be a bool, not a float"),
@@ -308,7 +308,7 @@ static const row stream_rows[] = {
     STREAM(SAME, STREAM, -1, "stream=-1", "stream = -1 is DLPack's number: pass None"),
     STREAM(SAME, STREAM, -1, "stream=-2", "stream = -2 is negative"),
     STREAM(SAME, STREAM, -1, "stream=18446744073709551616",
-           "stream is not in 1..18446744073709551615"),
+           "stream is an int that 64 bits cannot hold"),
     STREAM(SAME, TYPE, -1, "stream='1'", "stream must be an int, not a str"),
     STREAM(SAME, TYPE, -1, "stream=1.0", "stream must be an int, not a float"),
     STREAM(SAME, TYPE, -1, "stream=True", "stream must be an int, not a bool"),
@@ -678,7 +678,7 @@ static void check_null_arrays(void)
     CHECK_NULL(cai_array_init(NULL, CAI_FLOAT32, 2, shape23, NULL, memory, err),
                "cai_array_init: out or dtype is NULL");
     CHECK_NULL(cai_array_init(&out, CAI_FLOAT32, 2, NULL, NULL, memory, err),
-               "cai_array_init: shape is NULL");
+               "the argument shape is NULL");
     CHECK_FAILS_AT(cai_array_init(&out, CAI_FLOAT32, -1, shape23, NULL, memory, err), A,
                    CAI_ENTRY_SHAPE, -1, "ndim = -1 is not in 0..64");
     CHECK_NULL(cai_array_init(&out, 7, 2, shape23, NULL, memory, err),
@@ -690,7 +690,7 @@ static void check_null_arrays(void)
     CHECK_NULL(cai_array_init_dtype(&out, NULL, 2, shape23, NULL, 64, err),
                "cai_array_init: out or dtype is NULL");
     CHECK_NULL(cai_array_init_dtype(&out, &a.dtype, 2, NULL, NULL, 64, err),
-               "cai_array_init: shape is NULL");
+               "the argument shape is NULL");
     CHECK_NULL(cai_array_check(NULL, err), "array is NULL");
     CHECK_NULL(cai_expect(NULL, "x", CAI_FLOAT32, 2, 0, err), "x: array is NULL");
     CHECK_NULL(cai_expect_same_shape(NULL, "x", &a, "y", err), "x: array is NULL");

@@ -386,7 +386,7 @@ static void check_arguments(void)
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, -1, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
             "ndim = -1 is not in 0..64");
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, 1, NULL, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
-            "cai_array_init_packed: shape is NULL");
+            "the argument shape is NULL");
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, 1, wrong, 0, NULL, memory, &e), CAI_ERR_SHAPE, &e,
             "shape[0] = -1 is negative");
     refuses(cai_array_init_packed(&a, CAI_CODE('f', 1, 28), 1, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT,
