@@ -863,14 +863,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_decode_stream_dlpack(const cai_token *valu
 
 #endif /* CAI_H_INCLUDED */
 
-/* ================================================================== >>writing
- * The one writer of sentences, for all headers. It needs no stdio. It is compiled with the implementation of
- * this header, and with that of another header that defines CAI_PRIV_WANT_ERRORS. */
-#if (defined(CAI_CORE_IMPLEMENTATION) || defined(CAI_PRIV_WANT_ERRORS)) && !defined(CAI_PRIV_ERRORS)
-#define CAI_PRIV_ERRORS
-
+#if defined(CAI_CORE_IMPLEMENTATION) || defined(CAI_PRIV_WANT_ERRORS)
 #include <stdarg.h>
 #include <string.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -879,7 +875,14 @@ extern "C" {
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
 #endif
+
+/* ================================================================== >>writing
+ * The one writer of sentences, for all headers. It needs no stdio. It is compiled with the implementation of
+ * this header, and with that of another header that defines CAI_PRIV_WANT_ERRORS. */
+#if (defined(CAI_CORE_IMPLEMENTATION) || defined(CAI_PRIV_WANT_ERRORS)) && !defined(CAI_PRIV_ERRORS)
+#define CAI_PRIV_ERRORS
 
 #if defined(__MINGW32__) && defined(__GNUC__) && !defined(__clang__)
 #define CAI_PRIV_PRINTF(text, values) __attribute__((format(gnu_printf, text, values)))
@@ -1047,14 +1050,6 @@ CAI_PRIV_COLD cai_status cai_priv_error_before(cai_error *err, cai_status status
     return status;
 }
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
-
 #endif /* CAI_PRIV_ERRORS */
 
 /* ============================================================ >>implementation
@@ -1063,16 +1058,6 @@ CAI_PRIV_COLD cai_status cai_priv_error_before(cai_error *err, cai_status status
 
 #if defined(CAI_CORE_IMPLEMENTATION) && !defined(CAI_CORE_IMPLEMENTED)
 #define CAI_CORE_IMPLEMENTED
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
-#endif
 
 /* ----------------------------------------------------------------- >>platform */
 #if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -2939,17 +2924,15 @@ CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t cap
 
 /* ---------------------------------------------------------------- >>expecting */
 enum {
-    CAI_PRIV_REQUIREMENTS = CAI_WRITABLE | CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_ALIGNED |
-                            CAI_NO_SELF_OVERLAP | CAI_ON_DEVICE | CAI_ALLOW_MASK | CAI_ALLOW_UNALIGNED
+    CAI_PRIV_FACTS = CAI_WRITABLE | CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_ALIGNED | CAI_NO_SELF_OVERLAP,
+    CAI_PRIV_REQUIREMENTS = CAI_PRIV_FACTS | CAI_ON_DEVICE | CAI_ALLOW_MASK | CAI_ALLOW_UNALIGNED
 };
 
 /* Returns the bits of `requirements` that the array does not meet. */
 static uint32_t cai_priv_unmet(const cai_array *array, uint32_t requirements)
 {
-    const uint32_t facts =
-        CAI_WRITABLE | CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_ALIGNED | CAI_NO_SELF_OVERLAP;
     const uint32_t wanted = requirements & CAI_ALLOW_UNALIGNED ? requirements : requirements | CAI_ALIGNED;
-    uint32_t unmet = wanted & facts & ~array->flags;
+    uint32_t unmet = wanted & CAI_PRIV_FACTS & ~array->flags;
     if ((requirements & CAI_ON_DEVICE) && array->memory == CAI_MEMORY_HOST && array->device < 0)
         unmet |= CAI_ON_DEVICE;
     if (array->mask && !(requirements & CAI_ALLOW_MASK)) unmet |= CAI_ALLOW_MASK;
@@ -3563,6 +3546,8 @@ CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *syn
     return CAI_OK;
 }
 
+#endif /* CAI_CORE_IMPLEMENTATION */
+
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic pop
 #endif
@@ -3570,8 +3555,6 @@ CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *syn
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
-
-#endif /* CAI_CORE_IMPLEMENTATION */
 
 /*
 MIT License
