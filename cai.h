@@ -50,8 +50,8 @@ CONFIGURATION (define before the first include, the same in every unit of a libr
     CAI_IMPLEMENTATION       compile the implementation of every cai header here
     CAI_CORE_IMPLEMENTATION  compile the implementation of this header here
     CAI_STATIC               make all functions static, for a library in a single translation unit. Every unit
-                             that includes the header then needs the implementation (17.6 KB of code and
-                             constants, if it imports, expects and takes a view; all is 32.2 KB, gcc -Os)
+                             that includes the header then needs the implementation (16.1 KB of code and
+                             constants, if it imports, expects and takes a view; all is 31.7 KB, gcc -Os)
     CAI_SHARED               export the functions from a shared library. Add CAI_BUILD while you build it
     CAI_NAMESPACE            put a prefix before every function (#define CAI_NAMESPACE mylib_), so that two
                              libraries with a copy each can be linked into one program
@@ -487,18 +487,16 @@ enum {
     CAI_NO_BACK_EDGE = 1 << 10,   /* an importer set it (as of DLPack): the owner does not see work in `stream`.
                                      cai_exchange_finish keeps the array until the consumer's work has passed */
     CAI_OWN_EVENT = 1 << 11,      /* `event` belongs to the array (cai_stream_detach), else to the owner */
-    CAI_ORDERED_FREE = 1 << 12,   /* release frees the memory after the work of the stream that the array names.
-                                     So the array may be released as soon as that stream waits for the
-                                     consumer's work. Only owners whose free is stream-ordered set the flag
-                                     (cai_emm_array, a manager), never an import */
+    CAI_ORDERED_FREE = 1 << 12,   /* release frees the memory in the order of the array's stream. So it may be
+                                     called once that stream waits for the consumer's work. Set by owners
+                                     whose free is so ordered (cai_emm_array, a manager), never by an import */
     /* requirements of cai_expect that are not facts of an array */
     CAI_ON_DEVICE = 1 << 16,      /* not known as plain host memory, unless a device can use that (HMM, ATS) */
     CAI_ALLOW_MASK = 1 << 17,     /* the caller applies the mask (else it must refuse, R52) */
     CAI_ALLOW_UNALIGNED = 1 << 18 /* the caller loads byte by byte */
 };
 
-/** The lenient profile: a flag of cai_import, cai_dtype_parse, cai_fields_compile and of the imports of other
- *  headers. It is a macro, because C++20 deprecates to combine enumerators of two enumerations. */
+/** The lenient profile: a flag of all imports. A macro, as C++20 deprecates to combine two enumerations. */
 #define CAI_LENIENT 1
 
 enum {
@@ -2348,8 +2346,7 @@ static cai_status cai_priv_judge_descr(const cai_priv_judge *judge, const cai_to
     CAI_TRY(cai_priv_descr_record(&descr, token, -1, 1, &nbytes));
     if (nbytes != dtype->itemsize)
         return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_DESCR, 41), -1,
-                              " adds up to %lld bytes, but typestr has %d", (long long)nbytes,
-                              dtype->itemsize);
+                              " adds up to %lld bytes, but typestr has %d", (long long)nbytes, dtype->itemsize);
     *rows = descr.rows;
     return CAI_OK;
 }
@@ -2574,8 +2571,7 @@ static cai_status cai_priv_emit_record(cai_priv_storage *room, const cai_array *
         if (field && field->parent != parent) continue;
         if (offset < at || offset > record_bytes || depth > CAI_MAX_FIELD_DEPTH)
             return cai_priv_fail(room->err, CAI_ERR_EXPORT, CAI_ENTRY_DESCR, -1,
-                                 ": row %d at %lld does not follow the rows before it", row,
-                                 (long long)offset);
+                                 ": row %d at %lld does not follow the rows before it", row, (long long)offset);
         if (offset > at) {
             cai_priv_emit_padding(room, offset - at);
             ++list->length;
@@ -3024,9 +3020,8 @@ CAI_API cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
                              "shape has %d dimensions in %s, %d in %s", a->ndim, a_name, b->ndim, b_name);
     while (axis < a->ndim && a->shape[axis] == b->shape[axis]) ++axis;
     if (axis < a->ndim)
-        return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis,
-                             "shape[%d] = %lld in %s, %lld in %s", axis, (long long)a->shape[axis], a_name,
-                             (long long)b->shape[axis], b_name);
+        return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis, "shape[%d] = %lld in %s, %lld in %s",
+                             axis, (long long)a->shape[axis], a_name, (long long)b->shape[axis], b_name);
     axis = a->packed_axis;
     if (axis < 0 || b->packed_axis < 0 || (axis == b->packed_axis && a->packed_extent == b->packed_extent))
         return CAI_OK;
