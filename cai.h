@@ -604,8 +604,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char 
  *  along the same axis. Errors: CAI_ERR_EXPECT, such as "shape[1] = 3 in x, 4 in y" (index is the first axis
  *  that differs, or -1 if the number of axes differs), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
-                                                        const cai_array *b, const char *b_name,
-                                                        cai_error *err);
+                                                        const cai_array *b, const char *b_name, cai_error *err);
 
 enum { CAI_OVERLAP_NO = 0, CAI_OVERLAP_YES = 1, CAI_OVERLAP_UNDECIDED = 2 };
 
@@ -828,8 +827,7 @@ CAI_HOST_DEVICE static inline void *cai_kernel_element(const cai_kernel_view *vi
  *  CAI_SYNC_NONE from version 3 on, else CAI_SYNC_UNKNOWN. None is CAI_SYNC_NONE. 0 is refused as ambiguous
  *  (R71), and -1 as a number of DLPack (R74). Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_STREAM. */
 CAI_API CAI_MUST_CHECK cai_status cai_decode_stream_interface(const cai_token *value, int32_t version,
-                                                              int32_t *sync, uint64_t *stream,
-                                                              cai_error *err);
+                                                              int32_t *sync, uint64_t *stream, cai_error *err);
 
 /** Decodes the result of an object's __cuda_stream__(), a tuple or list (0, handle). The handle 0 is a NULL
  *  cudaStream_t, and NULL is the driver's legacy default stream. The result is then 1. Errors:
