@@ -167,10 +167,7 @@ static void check_ones(const packed_kind *k, const cai_array *a, const model *m)
     if (!check_made(cai_view_expand(a, axis, &view, &err), &err, 1)) return;
     check_view(&view, k, m, 0);
     CHECK_INT(view.shape[axis], 1);
-    if (check_made(cai_view_squeeze(&view, axis, &view, &err), &err, 1)) check_view(&view, k, m, 1);
-    if (check_made(cai_view_squeeze(a, CAI_ALL_AXES, &view, &err), &err, 1)) check_view(&view, k, m, 0);
-    if (a->shape[a->packed_axis] == 1)
-        (void)check_made(cai_view_squeeze(a, a->packed_axis, &view, &err), &err, 0);
+    if (check_made(cai_view_index(&view, axis, 0, &view, &err), &err, 1)) check_view(&view, k, m, 1);
     for (int32_t i = 0; i < a->ndim; i++) shape[i + 1] = a->shape[i];
     if (check_made(cai_view_broadcast(a, a->ndim + 1, shape, &view, &err), &err, 1)) check_view(&view, k, m, 0);
     if (a->shape[a->packed_axis] != 1) return;
@@ -178,37 +175,22 @@ static void check_ones(const packed_kind *k, const cai_array *a, const model *m)
     (void)check_made(cai_view_broadcast(a, a->ndim + 1, shape, &view, &err), &err, 0);
 }
 
-/* Returns whether some packed axis of a view with these elements gives the values of the model in C order. */
-static int packed_as(const packed_kind *k, const cai_array *elements, const model *m)
-{
-    static model got;
-    cai_array tried = *elements;
-    for (int32_t axis = 0; axis < tried.ndim; axis++) {
-        const int64_t most = tried.shape[axis] * k->values;
-        tried.packed_axis = axis;
-        for (int64_t unused = 0; unused < k->values && unused <= most; unused++) {
-            tried.packed_extent = most - unused;
-            if (tried.size * k->values > MAX_VALUES) continue;
-            model_of(&tried, k, &got);
-            if (got.count != m->count) continue;
-            if (!memcmp(got.bit, m->bit, (size_t)m->count * sizeof m->bit[0])) return 1;
-        }
-    }
-    return 0;
-}
-
-/* The values in C order stay, whatever the shape. A reshape is refused only if no packed axis gives them. */
+/* The values in C order stay, whatever the shape. */
 static void reshape_to(const packed_kind *k, const cai_array *a, const model *m, int32_t ndim, const int64_t *shape)
 {
+    const int32_t last = a->ndim - 1;
     cai_array view, elements = *a;
     cai_error err;
     int exists;
     elements.packed_axis = -1;
     elements.packed_extent = 0;
     if (cai_view_reshape(&elements, ndim, shape, &elements, NULL)) return; /* needs a copy */
-    exists = packed_as(k, &elements, m);
-    if (a->packed_extent == 1 && cai_view_reshape(a, ndim, shape, &view, NULL)) return; /* many axes fit */
-    if (check_made(cai_view_reshape(a, ndim, shape, &view, &err), &err, exists)) check_view(&view, k, m, 0);
+    exists = a->packed_axis == last &&
+             (!a->size || shape[ndim - 1] == a->shape[last] || a->packed_extent % k->values == 0);
+    if (check_made(cai_view_reshape(a, ndim, shape, &view, &err), &err, exists)) {
+        check_view(&view, k, m, 0);
+        CHECK_INT(view.packed_axis, ndim - 1);
+    }
 }
 
 static void check_reshape(const packed_kind *k, const cai_array *a, const model *m)
@@ -217,10 +199,7 @@ static void check_reshape(const packed_kind *k, const cai_array *a, const model 
     int64_t shape[4] = {1, 1, 1, 1};
     cai_array view;
     cai_error err;
-    if (check_made(cai_view_reshape(a, a->ndim, a->shape, &view, &err), &err, 1)) {
-        check_view(&view, k, m, 1);
-        CHECK_INT(view.packed_axis, a->packed_axis);
-    }
+    reshape_to(k, a, m, a->ndim, a->shape);
     shape[1] = a->size;
     for (int32_t ndim = 1; ndim < 4; ndim++) reshape_to(k, a, m, ndim, shape + (ndim == 1));
     shape[1] = shape[2] = 1;
@@ -248,7 +227,7 @@ static void check_coalesce(const packed_kind *k, const cai_array *a, const model
     for (int32_t i = 0; i < view.ndim; i++) {
         CHECK(!a->size || view.shape[i] != 1 || i == view.packed_axis);
         if (!i || view.strides[i - 1] != view.shape[i] * view.strides[i]) continue;
-        CHECK(i - 1 == view.packed_axis || (i == view.packed_axis && a->packed_extent % k->values));
+        CHECK(i - 1 == view.packed_axis || i == view.packed_axis);
     }
 }
 
@@ -332,7 +311,7 @@ static void check_views(void)
     }
     cai_test_note("");
     printf("%lld views of packed arrays, %lld refused\n", (long long)made, (long long)refused);
-    CHECK(made > 200000 && refused > 10000);
+    CHECK(made > 100000 && refused > 50000);
 }
 
 /* ------------------------------------------------------------------ single cases */
@@ -360,7 +339,7 @@ static void check_arguments(void)
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, -1, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
             "ndim = -1 is not in 0..64");
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, 1, NULL, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
-            "cai_array_init_packed: shape is NULL");
+            "the argument shape is NULL");
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, 1, wrong, 0, NULL, memory, &e), CAI_ERR_SHAPE, &e,
             "shape[0] = -1 is negative");
     refuses(cai_array_init_packed(&a, CAI_CODE('f', 1, 28), 1, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT,
@@ -483,7 +462,7 @@ static void check_bit_field(void)
     CHECK_INT(cai_dtype_parse("|t3", 3, 0, &dtype, NULL), CAI_OK);
     dtype.bits = 0; /* a struct filled by hand */
     refuses(cai_array_init_dtype(&a, &dtype, 1, shape, strides, 4096, &e), CAI_ERR_STRIDES, &e,
-            "strides must be NULL for a bit field: bytes cannot address bits");
+            "strides must be None or NULL for a bit field: bytes cannot address bits");
 }
 
 /* A dictionary says nothing of values. */
