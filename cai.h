@@ -448,7 +448,7 @@ struct cai_array_v0 {
     struct cai_array_v0 *mask;  /* true means valid; NULL: no mask. A mask has none. */
     int64_t field_count;        /* rows of fields */
     int64_t packed_extent;      /* values along packed_axis; the last element may have unused bits */
-    int32_t packed_axis;        /* the axis along which the values of a packed element lie; -1: none */
+    int32_t packed_axis;        /* along which the values of a packed element lie; -1: not packed, or 0 axes */
     int32_t backend;            /* CAI_BACKEND_... */
     uint64_t must_understand;   /* 0; a reader refuses an array with a bit that it does not know */
     uint64_t reserved;          /* 0 */
@@ -602,7 +602,8 @@ CAI_API void cai_array_borrow(cai_array *to, const cai_array *from);
 /** Calls the release callback once, if there is one. `array` may be NULL or borrowed. */
 CAI_API void cai_array_release(cai_array *array);
 
-/** Checks that a struct from elsewhere has the layout of this header and valid bounds (ndim, field_count).
+/** Checks that a struct from elsewhere has the layout of this header and valid bounds (ndim, field_count, the
+ *  values of a packed dtype).
  *  Every function below that reads an array calls it first. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_check(const cai_array *array, cai_error *err);
 
@@ -1403,6 +1404,8 @@ static inline int32_t cai_priv_narrow_bits(int32_t code)
     const int32_t format = code >> 16 & 0xff;
     return format < 10 ? 0 : "\1\2\4\6\6\4"[(format - 10) & 7];
 }
+
+enum { CAI_PRIV_PACKED = 0x100000 }; /* in the code of a packed dtype, and of no other */
 
 CAI_API int32_t cai_dtype_values(const cai_dtype *dtype)
 {
@@ -2909,12 +2912,18 @@ CAI_API void cai_array_release(cai_array *array)
     release(array);
 }
 
+/* Checks the axis of packed values. A packed dtype has one, unless the array has no axis. */
 static cai_status cai_priv_check_packed(const cai_array *array, cai_error *err)
 {
     const int32_t axis = array->packed_axis, values = cai_dtype_values(&array->dtype);
+    const char *name = cai_dtype_name(array->dtype.code);
     int64_t elements;
-    if (axis < 0 || axis >= array->ndim || values < 2)
-        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is no axis of a packed dtype", axis);
+    if (axis == -1 && (values < 2 || !array->ndim)) return CAI_OK;
+    if (values < 2)
+        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not -1: %s is not packed", axis, name);
+    if (axis < 0 || axis >= array->ndim)
+        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not one of %d axes: %s is packed", axis,
+                              array->ndim, name);
     elements = array->packed_extent / values + (array->packed_extent % values > 0);
     if (array->packed_extent < 0 || elements != array->shape[axis])
         return cai_priv_error(err, CAI_ERR_ABI, "packed_extent = %lld does not fill %lld elements of %d values",
@@ -2940,7 +2949,8 @@ static cai_status cai_priv_check(const cai_array *array, cai_error *err)
     if (array->must_understand)
         return cai_priv_error(err, CAI_ERR_ABI, "must_understand = 0x%llx has bits of a later version",
                               (unsigned long long)array->must_understand);
-    return array->packed_axis == -1 ? CAI_OK : cai_priv_check_packed(array, err);
+    if (array->packed_axis != -1 || array->dtype.code & CAI_PRIV_PACKED) return cai_priv_check_packed(array, err);
+    return CAI_OK;
 }
 
 CAI_API cai_status cai_array_check(const cai_array *array, cai_error *err)
@@ -3159,6 +3169,9 @@ static cai_status cai_priv_view_open(const cai_array *array, const cai_array *ou
 static cai_status cai_priv_view_close(cai_priv_draft *view, int fields, cai_array *out, cai_error *err)
 {
     const cai_priv_judge judge = {err, 0};
+    if (view->array.packed_axis < 0 && view->array.dtype.code & CAI_PRIV_PACKED && view->array.ndim)
+        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, -1,
+                             "no axis has the values of an element (as bytes: cai_view_reinterpret)");
     if (!fields) view->array.field_count = 0;
     CAI_TRY(cai_priv_describe(&judge, view, out));
     if (fields) out->fields = view->array.fields;

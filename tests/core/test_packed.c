@@ -277,6 +277,7 @@ static void reshape_to(const kind *k, const cai_array *a, const model *m, int32_
     int exists;
     elements.packed_axis = -1;
     elements.packed_extent = 0;
+    elements.dtype.code = CAI_VOID;
     if (cai_view_reshape(&elements, ndim, shape, &elements, NULL)) return; /* needs a copy */
     exists = packed_as(k, &elements, m);
     if (a->packed_extent == 1 && cai_view_reshape(a, ndim, shape, &view, NULL)) return; /* many axes fit */
@@ -454,12 +455,22 @@ static void check_foreign(void)
     refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "must_understand = 0x1 has bits of a later version");
     b = a;
     b.packed_axis = 2;
-    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 2 is no axis of a packed dtype");
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 2 is not one of 2 axes: int4_x2 is packed");
     b.packed_axis = -2;
-    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = -2 is no axis of a packed dtype");
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = -2 is not one of 2 axes: int4_x2 is packed");
+    b.packed_axis = -1;
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = -1 is not one of 2 axes: int4_x2 is packed");
+    refuses(cai_expect(&b, "b", CAI_INT4_X2, 2, 0, &e), CAI_ERR_ABI, &e,
+            "b: packed_axis = -1 is not one of 2 axes: int4_x2 is packed");
+    b.ndim = 0;
+    CHECK_INT(cai_array_check(&b, &e), CAI_OK);
+    b.packed_axis = -2;
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = -2 is not one of 0 axes: int4_x2 is packed");
+    b.packed_axis = 0;
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 0 is not one of 0 axes: int4_x2 is packed");
     b = a;
     b.dtype.code = CAI_INT4;
-    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 1 is no axis of a packed dtype");
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 1 is not -1: int4 is not packed");
     for (int64_t extent = -1; extent < 12; extent++) {
         b = a;
         b.packed_extent = extent;
@@ -467,6 +478,51 @@ static void check_foreign(void)
     }
     b.packed_extent = 9;
     refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_extent = 9 does not fill 4 elements of 2 values");
+}
+
+/* One element without axes: its values lie along no axis, so no view has more axes than it. */
+static void check_one_element(void)
+{
+    static const char says[] = "no axis has the values of an element (as bytes: cai_view_reinterpret)";
+    const int64_t shape[2] = {2, 32}, one[1] = {1};
+    cai_array a, view;
+    cai_dtype dtype;
+    cai_error e;
+    CHECK_INT(cai_array_init_packed(&a, CAI_FLOAT4_E2M1FN_X2, 0, NULL, -1, NULL, memory, &e), CAI_OK);
+    CHECK_INT(cai_view_values(&a, &view, &e), CAI_OK);
+    CHECK_INT(cai_view_permute(&a, NULL, &view, &e), CAI_OK);
+    CHECK_INT(cai_view_broadcast(&a, 0, NULL, &view, &e), CAI_OK);
+    memset(&view, 0x55, sizeof view);
+    refuses(cai_view_broadcast(&a, 2, shape, &view, &e), CAI_ERR_VIEW, &e, says);
+    refuses(cai_view_expand(&a, 0, &view, &e), CAI_ERR_VIEW, &e, says);
+    refuses(cai_view_reshape(&a, 1, one, &view, &e), CAI_ERR_VIEW, &e, says);
+    CHECK(view.abi == 0x55555555u && view.packed_axis == 0x55555555);
+    CHECK_INT(cai_dtype_of(CAI_UINT8, &dtype, NULL), CAI_OK);
+    CHECK_INT(cai_view_reinterpret(&a, &dtype, &view, &e), CAI_OK);
+    CHECK_INT(cai_view_broadcast(&view, 2, shape, &view, &e), CAI_OK);
+}
+
+/* A field has no axis for values. A table from elsewhere may say a packed dtype. */
+static void check_field(void)
+{
+    const int64_t shape[1] = {3};
+    cai_array a, view;
+    cai_dtype dtype;
+    cai_field field;
+    cai_error e;
+    memset(&field, 0, sizeof field);
+    CHECK_INT(cai_dtype_parse("|V1", 3, 0, &dtype, NULL), CAI_OK);
+    CHECK_INT(cai_array_init_dtype(&a, &dtype, 1, shape, NULL, 4096, &e), CAI_OK);
+    CHECK_INT(cai_dtype_of(CAI_INT4_X2, &field.dtype, NULL), CAI_OK);
+    field.name = "x";
+    field.name_length = 1;
+    field.nbytes = 1;
+    field.parent = -1;
+    a.fields = &field;
+    a.field_count = 1;
+    CHECK_INT(cai_view_field(&a, 0, &view, &e), CAI_ERR_VIEW);
+    CHECK_INT(cai_dtype_of(CAI_INT4, &field.dtype, NULL), CAI_OK);
+    CHECK_INT(cai_view_field(&a, 0, &view, &e), CAI_OK);
 }
 
 /* Extents above 2^60, which only a stride of 0 can have. */
@@ -589,6 +645,8 @@ static void run(void)
     check_views();
     check_arguments();
     check_foreign();
+    check_one_element();
+    check_field();
     check_long();
 }
 
