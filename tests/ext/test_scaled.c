@@ -37,6 +37,9 @@ static void make(argument *a, int32_t code, int32_t ndim, const int64_t *shape, 
     const cai_scaled x = {&a->data, &a->scales, axis, block, rows, layout};
     a->x = x;
     describe(&a->data, code, ndim, shape, 0x1000);
+    if (a->data.packed_axis >= 0) /* the values of an element along the blocks */
+        CHECK_INT(cai_array_init_packed(&a->data, code, ndim, shape, axis < 0 ? axis + ndim : axis, NULL,
+                                        (void *)0x1000, NULL), CAI_OK);
     CHECK_INT(cai_scales_shape(&a->x, extents, NULL), CAI_OK);
     describe(&a->scales, scales, ndim, extents, 0x100000);
 }
@@ -399,6 +402,39 @@ static void refuse_scales(void)
     refuse_any(&a, CAI_ERR_EXPECT, "x: the scales have 4 bytes: those of layout 128X4 have 1");
 }
 
+/* An element of two values belongs to one block: they lie along the blocks. Only plain scales of no format, such as
+ * int4 weights of AutoAWQ, may have them along the rows. */
+static void refuse_packed(void)
+{
+    const int64_t shape[2] = {128, 64}, tiles[1] = {512}, plain[2] = {128, 4}, one[2] = {8, 64}, ones[2] = {1, 64};
+    cai_scale_map map;
+    cai_error err;
+    argument a;
+    make(&a, FP4, 2, shape, E4M3, 1, 16, 1, CAI_SCALES_128X4);
+    CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_NVFP4, CAI_SCALES_128X4, CAI_C_CONTIGUOUS, NULL), CAI_OK);
+    CHECK_INT(cai_array_init_packed(&a.data, FP4, 2, shape, 0, NULL, (void *)0x1000, NULL), CAI_OK);
+    describe(&a.scales, E4M3, 1, tiles, 0x100000);
+    refuse(&a, CAI_NVFP4, CAI_SCALES_128X4, 0, CAI_ERR_EXPECT,
+           "x: the values of an element lie along axis 0, the blocks along axis 1: NVFP4 has both along one axis");
+    refuse_any(&a, CAI_ERR_EXPECT,
+               "x: the values of an element lie along axis 0, the blocks along axis 1: layout 128X4 has both along "
+               "one axis");
+    CHECK_INT(cai_scale_map_of(&a.x, &map, &err), CAI_ERR_EXPECT);
+    a.x.layout = CAI_SCALES_PLAIN;
+    describe(&a.scales, E4M3, 2, plain, 0x100000);
+    refuse(&a, CAI_NVFP4, CAI_ANY_SCALES, 0, CAI_ERR_EXPECT,
+           "x: the values of an element lie along axis 0, the blocks along axis 1: NVFP4 has both along one axis");
+    CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_ANY_SCALED, CAI_SCALES_PLAIN, 0, NULL), CAI_OK);
+    make(&a, FP4, 2, one, E8M0, 1, 32, 1, CAI_SCALES_PLAIN);
+    CHECK_INT(cai_array_init_packed(&a.data, FP4, 2, one, 0, NULL, (void *)0x1000, NULL), CAI_OK);
+    a.x.axis = 0;
+    describe(&a.scales, E8M0, 2, ones, 0x100000);
+    CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_MXFP4, CAI_SCALES_PLAIN, 0, NULL), CAI_OK);
+    a.data.packed_axis = -1; /* by a maker that does not fill it in */
+    a.data.packed_extent = 0;
+    refuse_any(&a, CAI_ERR_ABI, "x: data: packed_axis = -1 is not one of 2 axes: float4_e2m1fn_x2 is packed");
+}
+
 static void refuse_maps(void)
 {
     const int64_t shape[4] = {2, 3, 40, 50};
@@ -433,6 +469,7 @@ static void run(void)
     refuse_formats();
     refuse_arrays();
     refuse_scales();
+    refuse_packed();
     refuse_maps();
 }
 
