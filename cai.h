@@ -616,9 +616,10 @@ CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t cap
  *  CAI_ANY_DTYPE. `ndim` is a number of axes or CAI_ANY_NDIM. `requirements` may have CAI_WRITABLE,
  *  CAI_C_CONTIGUOUS, CAI_F_CONTIGUOUS, CAI_ALIGNED, CAI_NO_SELF_OVERLAP, CAI_ON_DEVICE, CAI_ALLOW_MASK and
  *  CAI_ALLOW_UNALIGNED. Other bits are CAI_ERR_ARGUMENT. An array with a mask is refused without
- *  CAI_ALLOW_MASK. An unaligned array is refused without CAI_ALLOW_UNALIGNED, or with CAI_ALIGNED. An
- *  undecided overlap counts as an overlap. CAI_ON_DEVICE accepts memory that is not known. cai_locate of
- *  cai_stream.h finds out where it is.
+ *  CAI_ALLOW_MASK. CAI_C_CONTIGUOUS (CAI_F_CONTIGUOUS) also requires that the values of a packed element lie
+ *  along the last (first) axis. An unaligned array is refused without CAI_ALLOW_UNALIGNED, or with
+ *  CAI_ALIGNED. An undecided overlap counts as an overlap. CAI_ON_DEVICE accepts memory that is not known.
+ *  cai_locate of cai_stream.h finds out where it is.
  *  Errors: CAI_ERR_EXPECT with a full sentence, such as "x: expected float32, 2-D, C-contiguous, writable;
  *  got >f8, 2-D, strides (8, 16), read-only", CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name, int32_t code,
@@ -818,9 +819,10 @@ typedef struct cai_kernel_view {
     int64_t strides[8]; /* bytes; 0 past ndim */
 } cai_kernel_view;
 
-/** Fills a kernel view. Call cai_expect first, because a kernel view has no dtype, read-only flag or mask. If
- *  the array has more than 8 axes, try cai_view_coalesce. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_VIEW
- *  (too many axes, a bit field, or an address beyond this machine's pointers). */
+/** Fills a kernel view. Call cai_expect first, because a kernel view has no dtype, read-only flag or mask. It
+ *  counts elements. For a packed dtype give the kernel packed_axis and packed_extent, too. If the array has
+ *  more than 8 axes, try cai_view_coalesce. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_VIEW (too many
+ *  axes, a bit field, or an address beyond this machine's pointers). */
 CAI_API CAI_MUST_CHECK cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *out,
                                                      cai_error *err);
 
@@ -3028,6 +3030,8 @@ static uint32_t cai_priv_unmet(const cai_array *array, uint32_t requirements)
         CAI_WRITABLE | CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_ALIGNED | CAI_NO_SELF_OVERLAP;
     const uint32_t wanted = requirements & CAI_ALLOW_UNALIGNED ? requirements : requirements | CAI_ALIGNED;
     uint32_t unmet = wanted & facts & ~array->flags;
+    if (array->packed_axis >= 0 && array->packed_axis != array->ndim - 1) unmet |= wanted & CAI_C_CONTIGUOUS;
+    if (array->packed_axis > 0) unmet |= wanted & CAI_F_CONTIGUOUS;
     if ((requirements & CAI_ON_DEVICE) && array->memory == CAI_MEMORY_HOST && array->device < 0)
         unmet |= CAI_ON_DEVICE;
     if (array->mask && !(requirements & CAI_ALLOW_MASK)) unmet |= CAI_ALLOW_MASK;
@@ -3073,6 +3077,8 @@ static void cai_priv_put_got(cai_priv_text *text, const cai_array *array, uint32
     if (overlap | (unmet & (CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS))) {
         cai_priv_put(text, ", strides ");
         cai_priv_put_tuple(text, array->ndim, array->strides);
+        if (array->packed_axis >= 0)
+            cai_priv_say(text, ", %lld values along axis %d", (long long)array->packed_extent, array->packed_axis);
     }
     cai_priv_put_item(text, overlap,
                       array->flags & CAI_SELF_OVERLAP ? "overlapping itself" : "may overlap itself");

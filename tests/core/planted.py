@@ -51,6 +51,11 @@ DEFECTS = [
     ("an extent that does not fill the elements", r" \|\| elements != array->shape\[axis\]\)", r")"),
     ("the same shape in elements is enough", r"\(axis == b->packed_axis && a->packed_extent == b->packed_extent\)\)", r"1)"),
     ("the same values along another axis", r"\(axis == b->packed_axis && a->packed_extent", r"(a->packed_extent"),
+    ("C order in elements is enough", r"    if \(array->packed_axis >= 0 && array->packed_axis != array->ndim - 1\) unmet [^;]*;\n", r""),
+    ("Fortran order in elements is enough", r"    if \(array->packed_axis > 0\) unmet [^;]*;\n", r""),
+    ("an order that nobody required", r"array->packed_axis != array->ndim - 1\) unmet \|= wanted & CAI_C_CONTIGUOUS", r"array->packed_axis != array->ndim - 1) unmet |= CAI_C_CONTIGUOUS"),
+    ("values of other dtypes have an order", r"if \(array->packed_axis >= 0 && array->packed_axis != array->ndim - 1\)", r"if (array->packed_axis != array->ndim - 1)"),
+    ("a refusal says no values", r"        if \(array->packed_axis >= 0\)\n            cai_priv_say\(text, [^;]*;\n", r""),
     ("a text says no values", r"    if \(array->packed_axis >= 0\)\n        cai_priv_say\(text, [^;]*;\n", r""),
     # views
     ("a view forgets its axis", r"    out->packed_axis = view->array\.packed_axis;\n", r""),

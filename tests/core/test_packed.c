@@ -480,6 +480,38 @@ static void check_foreign(void)
     refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_extent = 9 does not fill 4 elements of 2 values");
 }
 
+/* A kernel that requires an order reads the values in it: the last (first) axis has those of an element. */
+static void check_order(void)
+{
+    const int64_t shape[2] = {4, 6}, one[1] = {6}, column[2] = {8, 1};
+    cai_array a;
+    cai_error e;
+    CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 2, shape, 1, NULL, memory, &e), CAI_OK);
+    CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_C_CONTIGUOUS, &e), CAI_OK);
+    CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 2, shape, 0, NULL, memory, &e), CAI_OK);
+    CHECK(a.flags & CAI_C_CONTIGUOUS); /* its elements are */
+    CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 2, 0, &e), CAI_OK);
+    refuses(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_C_CONTIGUOUS, &e), CAI_ERR_EXPECT, &e,
+            "a: expected int4_x2, 2-D, C-contiguous; got int4_x2, 2-D, strides (6, 1), 4 values along axis 0");
+    CHECK_INT(cai_view_permute(&a, NULL, &a, &e), CAI_OK);
+    CHECK(a.flags & CAI_F_CONTIGUOUS);
+    refuses(cai_expect(&a, "a", CAI_ANY_DTYPE, 2, CAI_F_CONTIGUOUS, &e), CAI_ERR_EXPECT, &e,
+            "a: expected 2-D, F-contiguous; got int4_x2, 2-D, strides (1, 6), 4 values along axis 1");
+    CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 2, shape, 1, NULL, memory, &e), CAI_OK);
+    CHECK_INT(cai_view_permute(&a, NULL, &a, &e), CAI_OK);
+    CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_F_CONTIGUOUS, &e), CAI_OK);
+    refuses(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_F_CONTIGUOUS | CAI_WRITABLE | CAI_C_CONTIGUOUS, &e),
+            CAI_ERR_EXPECT, &e, "a: expected int4_x2, 2-D, C-contiguous, F-contiguous, writable; got int4_x2, 2-D, "
+                                "strides (1, 3), 6 values along axis 0");
+    CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 2, column, 0, NULL, memory, &e), CAI_OK);
+    CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_C_CONTIGUOUS, &e), CAI_ERR_EXPECT);
+    CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_F_CONTIGUOUS, &e), CAI_OK);
+    CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 1, one, 0, NULL, memory, &e), CAI_OK);
+    CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 1, CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS, &e), CAI_OK);
+    CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 0, NULL, -1, NULL, memory, &e), CAI_OK);
+    CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 0, CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS, &e), CAI_OK);
+}
+
 /* One element without axes: its values lie along no axis, so no view has more axes than it. */
 static void check_one_element(void)
 {
@@ -645,6 +677,7 @@ static void run(void)
     check_views();
     check_arguments();
     check_foreign();
+    check_order();
     check_one_element();
     check_field();
     check_long();
