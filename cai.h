@@ -483,7 +483,8 @@ CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t 
 /** Returns "float32" for CAI_FLOAT32 and CAI_SWAPPED(CAI_FLOAT32), "unknown" for a code outside the list. */
 CAI_API const char *cai_dtype_name(int32_t code);
 
-/** Returns the values of one element: 2, 4 or 8 if `dtype` is packed (CAI_INT4_X2, ...), else 1. */
+/** Returns the values of one element: 8 * itemsize / bits if `dtype` is packed (CAI_INT4_X2, ...), else 1. All
+ *  codes of packed dtypes have the bit 0x100000, also those of later versions. */
 CAI_API int32_t cai_dtype_values(const cai_dtype *dtype);
 
 /* ------------------------------------------------------------------- >>arrays */
@@ -1407,12 +1408,13 @@ static inline int32_t cai_priv_narrow_bits(int32_t code)
     return format < 10 ? 0 : "\1\2\4\6\6\4"[(format - 10) & 7];
 }
 
-enum { CAI_PRIV_PACKED = 0x100000 }; /* in the code of a packed dtype, and of no other */
+enum { CAI_PRIV_PACKED = 0x100000 }; /* in the code of a packed dtype, also of later versions, and of no other */
 
 CAI_API int32_t cai_dtype_values(const cai_dtype *dtype)
 {
-    const int32_t format = dtype ? dtype->code >> 16 : 0; /* of a swapped code, above 255 */
-    return format > 25 && format < 32 ? "\10\4\2\4\4\2"[format - 26] : 1;
+    const int packed = dtype && dtype->code & CAI_PRIV_PACKED && dtype->bits > 0;
+    const int64_t values = packed ? (int64_t)dtype->itemsize * 8 / dtype->bits : 1;
+    return values > 1 && values <= INT32_MAX ? (int32_t)values : 1;
 }
 
 CAI_PRIV_COLD cai_status cai_priv_reject_code(int32_t code, cai_error *err)
@@ -2917,15 +2919,19 @@ CAI_API void cai_array_release(cai_array *array)
 /* Checks the axis of packed values. A packed dtype has one, unless the array has no axis. */
 static cai_status cai_priv_check_packed(const cai_array *array, cai_error *err)
 {
-    const int32_t axis = array->packed_axis, values = cai_dtype_values(&array->dtype);
-    const char *name = cai_dtype_name(array->dtype.code);
+    const int32_t axis = array->packed_axis, values = cai_dtype_values(&array->dtype), code = array->dtype.code;
     int64_t elements;
-    if (axis == -1 && (values < 2 || !array->ndim)) return CAI_OK;
+    if (!(code & CAI_PRIV_PACKED))
+        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not -1: dtype.code = 0x%x is not packed", axis,
+                              (unsigned)code);
     if (values < 2)
-        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not -1: %s is not packed", axis, name);
+        return cai_priv_error(err, CAI_ERR_ABI,
+                              "dtype.code = 0x%x is packed, but itemsize = %d and bits = %d leave no 2 values",
+                              (unsigned)code, array->dtype.itemsize, array->dtype.bits);
+    if (axis == -1 && !array->ndim) return CAI_OK;
     if (axis < 0 || axis >= array->ndim)
-        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not one of %d axes: %s is packed", axis,
-                              array->ndim, name);
+        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not one of %d axes: dtype.code = 0x%x is packed",
+                              axis, array->ndim, (unsigned)code);
     elements = array->packed_extent / values + (array->packed_extent % values > 0);
     if (array->packed_extent < 0 || elements != array->shape[axis])
         return cai_priv_error(err, CAI_ERR_ABI, "packed_extent = %lld does not fill %lld elements of %d values",
