@@ -591,7 +591,7 @@ CAI_API void cai_array_set_read_only(cai_array *array, int32_t read_only);
 CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), void *owner);
 
 /** Moves `from` to `to`, which is memory of the caller and is overwritten without release. `from` becomes
- *  borrowed. Do not use it after `to` was released. */
+ *  borrowed. Do not use it after `to` was released. `from` may have an abi that this header does not know. */
 CAI_API void cai_array_move(cai_array *to, cai_array *from);
 
 /** Copies `from` to `to` as a borrowed array. `to` is memory of the caller and is overwritten without
@@ -1649,13 +1649,15 @@ static inline void cai_priv_draft_open(cai_array *array)
     array->field_count = 0;
 }
 
-/* Copies the part of an array that is in use. Axes are copied in pairs, as calls of memcpy cost more. */
+/* Copies the part of an array that is in use. Axes are copied in pairs, as calls of memcpy cost more. ndim may be any
+ * number in a struct of another layout. */
 static void cai_priv_copy(cai_array *to, const cai_array *from)
 {
     const size_t pair = 2 * sizeof from->shape[0];
+    const int32_t ndim = from->ndim < CAI_MAX_NDIM ? from->ndim : CAI_MAX_NDIM;
     int32_t axis;
     memcpy(to, from, offsetof(cai_array, shape));
-    for (axis = 0; axis < from->ndim; axis += 2) {
+    for (axis = 0; axis < ndim; axis += 2) {
         memcpy(&to->shape[axis], &from->shape[axis], pair);
         memcpy(&to->strides[axis], &from->strides[axis], pair);
     }
