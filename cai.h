@@ -730,9 +730,9 @@ typedef struct cai_export_storage {
 /** Writes the entries of an interface of `version` 0 to 3 for `array`. The entries point into the storage.
  *  Names of fields point to the same text as those of the array. C-contiguous arrays get strides None. What
  *  the version cannot describe is refused: a mask in version 0, a stream below version 3, an event in any
- *  version, CAI_SYNC_UNKNOWN in version 3, and a packed array with unused bits or with another axis than
- *  cai_array_init finds. In version 3, no stream means no pending work. An empty array has no work to wait for
- *  and is exported without a stream. No version has an entry for device and memory kind.
+ *  version, CAI_SYNC_UNKNOWN or a sync of later headers in version 3, and a packed array with unused bits or with
+ *  another axis than cai_array_init finds. In version 3, no stream means no pending work. An empty array has no
+ *  work to wait for and is exported without a stream. No version has an entry for device and memory kind.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t version,
                                              const cai_export_storage *storage, cai_interface *out,
@@ -2685,7 +2685,7 @@ static cai_status cai_priv_export_stream(cai_priv_storage *room, const cai_array
         return cai_priv_fail(room->err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 60), CAI_ENTRY_STREAM, -1,
                              " = %llu needs version 3, but version is %d", (unsigned long long)array->stream,
                              version);
-    if (sync == CAI_SYNC_UNKNOWN && version >= 3)
+    if (sync != CAI_SYNC_STREAM && sync != CAI_SYNC_NONE && version >= 3)
         return cai_priv_fail(room->err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 70), CAI_ENTRY_STREAM, -1,
                              ": work may be pending, but version %d without a stream means none", version);
     if (version >= 3 && sync == CAI_SYNC_STREAM) out->stream = cai_priv_emit_uint(room, array->stream);
