@@ -475,9 +475,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai
 CAI_API CAI_MUST_CHECK cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t flags,
                                                   cai_dtype *out, cai_error *err);
 
-/** Writes the typestr, such as "<f4" or "<m8[25s]", and a NUL. Returns its length in bytes. bfloat16 and
- *  float8 have no typestr. They are written as "<V2" and "|V1". CAI_TYPESTR_SIZE bytes always suffice. A
- *  smaller capacity truncates the text. With capacity 0 nothing is written. */
+/** Writes the typestr, such as "<f4" or "<m8[25s]", and a NUL. Returns its length in bytes. bfloat16,
+ *  float8 and values below 8 bits have no typestr. They are written as "<V2", "|V1", or "|V3" (packed float6).
+ *  CAI_TYPESTR_SIZE bytes always suffice. A smaller capacity truncates the text. With capacity 0 nothing is
+ *  written. */
 CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t capacity);
 
 /** Returns "float32" for CAI_FLOAT32 and CAI_SWAPPED(CAI_FLOAT32), "unknown" for a code outside the list. */
