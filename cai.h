@@ -432,7 +432,7 @@ struct cai_array_v0 {
     struct cai_array_v0 *mask;  /* true means valid; NULL: no mask. A mask has none. */
     int64_t field_count;        /* rows of fields */
     int64_t packed_extent;      /* values along packed_axis; the last element may have unused bits */
-    int32_t packed_axis;        /* the axis along which the values of a packed element lie; -1: none */
+    int32_t packed_axis;        /* along which the values of a packed element lie; -1: not packed, or 0 axes */
     int32_t backend;            /* CAI_BACKEND_... */
     uint64_t must_understand;   /* 0; a reader refuses an array with a bit that it does not know */
     uint64_t reserved;          /* 0 */
@@ -459,14 +459,15 @@ CAI_API CAI_MUST_CHECK cai_status cai_dtype_parse(const char *typestr, int64_t l
                                                   cai_dtype *out, cai_error *err);
 
 /** Writes the typestr, such as "<f4" or "<m8[25s]", and a NUL. Returns its length in bytes. A dtype without one
- *  is written as bytes: bfloat16 as "<V2". CAI_TYPESTR_SIZE bytes always suffice. A smaller capacity truncates
- *  the text. With 0 nothing is written. */
+ *  is written as bytes: bfloat16 as "<V2", float8 and values below 8 bits as "|V1", packed float6 as "|V3".
+ *  CAI_TYPESTR_SIZE bytes always suffice. A smaller capacity truncates the text. With 0 nothing is written. */
 CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t capacity);
 
 /** Returns "float32" for CAI_FLOAT32 and CAI_SWAPPED(CAI_FLOAT32), "unknown" for a code outside the list. */
 CAI_API const char *cai_dtype_name(int32_t code);
 
-/** Returns the values of one element: 2, 4 or 8 if `dtype` is packed (CAI_INT4_X2, ...), else 1. */
+/** Returns the values of one element: 8 * itemsize / bits if `dtype` is packed (CAI_INT4_X2, ...), else 1. All
+ *  codes of packed dtypes have the bit 0x100000, also those of later versions. */
 CAI_API int32_t cai_dtype_values(const cai_dtype *dtype);
 
 /* ------------------------------------------------------------------- >>arrays */
@@ -570,7 +571,7 @@ CAI_API void cai_array_set_read_only(cai_array *array, int32_t read_only);
 CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), void *owner);
 
 /** Moves `from` to `to`, which is memory of the caller and is overwritten without release. `from` becomes
- *  borrowed. Do not use it after `to` was released. */
+ *  borrowed. Do not use it after `to` was released. `from` may have an abi that this header does not know. */
 CAI_API void cai_array_move(cai_array *to, cai_array *from);
 
 /** Copies `from` to `to` as a borrowed array, valid as long as `from`. `to` is memory of the caller and is
@@ -581,8 +582,9 @@ CAI_API void cai_array_borrow(cai_array *to, const cai_array *from);
 /** Calls the release callback once, if there is one. `array` may be NULL or borrowed. */
 CAI_API void cai_array_release(cai_array *array);
 
-/** Checks that a struct from elsewhere has the layout of this header and valid bounds (ndim, field_count).
- *  Every function below that reads an array calls it first. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
+/** Checks that a struct from elsewhere has the layout of this header and valid bounds (ndim, field_count, the
+ *  values of a packed dtype). Every function below that reads an array calls it first. Errors:
+ *  CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_check(const cai_array *array, cai_error *err);
 
 /** Writes one line for logs and a NUL, such as "float32 (2, 3) strides (4, 8), F-contiguous, read-only,
@@ -592,9 +594,11 @@ CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t cap
 
 /** Checks an argument of a consumer. `name` is its name in the message. `code` is CAI_FLOAT32, ..., or
  *  CAI_ANY_DTYPE. `ndim` is a number of axes or CAI_ANY_NDIM. `requirements` are bits of the flags above:
- *  CAI_WRITABLE to CAI_NO_SELF_OVERLAP, and CAI_ON_DEVICE to CAI_ALLOW_UNALIGNED. An unaligned array is also
- *  refused without CAI_ALIGNED. An undecided overlap counts as an overlap. CAI_ON_DEVICE accepts memory that
- *  is not known. cai_locate of cai_stream.h finds out where it is.
+ *  CAI_WRITABLE to CAI_NO_SELF_OVERLAP, and CAI_ON_DEVICE to CAI_ALLOW_UNALIGNED. CAI_C_CONTIGUOUS
+ *  (CAI_F_CONTIGUOUS) also requires that the values of a packed element lie along the last (first) axis. An
+ *  unaligned array is refused without CAI_ALLOW_UNALIGNED, or with CAI_ALIGNED. An undecided overlap counts
+ *  as an overlap. CAI_ON_DEVICE accepts memory that is not known. cai_locate of cai_stream.h finds out where
+ *  it is. A mask is refused without CAI_ALLOW_MASK.
  *  Errors: CAI_ERR_EXPECT with a full sentence, such as "x: expected float32, 2-D, C-contiguous, writable;
  *  got >f8, 2-D, strides (8, 16), read-only", CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name, int32_t code,
@@ -697,10 +701,10 @@ typedef struct cai_export_storage {
 /** Writes the entries of an interface of `version` 0 to 3 for `array`. The entries point into the storage.
  *  Names of fields point to the same text as those of the array. C-contiguous arrays get strides None. What
  *  the version cannot describe is refused: a mask in version 0, a stream below version 3, an event in any
- *  version, CAI_SYNC_UNKNOWN in version 3, and a packed array with unused bits or with another axis than
- *  cai_array_init finds. In version 3, no stream means no pending work. An empty array has no work to wait for
- *  and is exported without a stream. No version has an entry for device and memory kind.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
+ *  version, CAI_SYNC_UNKNOWN or a sync of later headers in version 3, and a packed array with unused bits or
+ *  with another axis than cai_array_init finds. In version 3, no stream means no pending work. An empty array
+ *  has no work to wait for and is exported without a stream. No version has an entry for device and memory
+ *  kind. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t version,
                                              const cai_export_storage *storage, cai_interface *out,
                                              cai_error *err);
@@ -779,9 +783,10 @@ typedef struct cai_kernel_view {
     int64_t strides[8]; /* bytes; 0 past ndim */
 } cai_kernel_view;
 
-/** Fills a kernel view. Call cai_expect first, because a kernel view has no dtype, read-only flag or mask. If
- *  the array has more than 8 axes, try cai_view_coalesce. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_VIEW
- *  (too many axes, a bit field, or an address beyond this machine's pointers). */
+/** Fills a kernel view. Call cai_expect first, because a kernel view has no dtype, read-only flag or mask. It
+ *  counts elements. For a packed dtype give the kernel packed_axis and packed_extent, too. If the array has
+ *  more than 8 axes, try cai_view_coalesce. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_VIEW (too many
+ *  axes, a bit field, or an address beyond this machine's pointers). */
 CAI_API CAI_MUST_CHECK cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *out,
                                                      cai_error *err);
 
@@ -974,7 +979,7 @@ CAI_PRIV_COLD void cai_priv_put_values(cai_priv_text *text, const char *format, 
                 cai_priv_put_char(text, *string++);
         } else if (*format == 'p') {
             cai_priv_put(text, "0x");
-            cai_priv_put_digits(text, (uint64_t)(uintptr_t)va_arg(values, void *), 16);
+            cai_priv_put_digits(text, (uintptr_t)va_arg(values, void *), 16);
         } else {
             cai_priv_put_char(text, *format == 'c' ? (char)va_arg(values, int) : '%');
         }
@@ -1348,10 +1353,13 @@ static inline int32_t cai_priv_narrow_bits(int32_t code)
     return format < 10 ? 0 : "\1\2\4\6\6\4"[(format - 10) & 7];
 }
 
+enum { CAI_PRIV_PACKED = 0x100000 }; /* in the codes of packed dtypes alone, also of later versions */
+
 CAI_API int32_t cai_dtype_values(const cai_dtype *dtype)
 {
-    const int32_t format = dtype ? dtype->code >> 16 : 0; /* of a swapped code, above 255 */
-    return format > 25 && format < 32 ? "\10\4\2\4\4\2"[format - 26] : 1;
+    const int packed = dtype && dtype->code & CAI_PRIV_PACKED && dtype->bits > 0;
+    const int64_t values = packed ? (int64_t)dtype->itemsize * 8 / dtype->bits : 1;
+    return values > 1 && values <= INT32_MAX ? (int32_t)values : 1;
 }
 
 CAI_PRIV_COLD cai_status cai_priv_reject_code(int32_t code, cai_error *err)
@@ -1586,13 +1594,15 @@ static inline void cai_priv_draft_open(cai_array *array)
     array->field_count = 0;
 }
 
-/* Copies the part of an array that is in use. Axes are copied in pairs, as calls of memcpy cost more. */
+/* Copies the part of an array that is in use. Axes are copied in pairs, as calls of memcpy cost more. In a
+ * struct of another layout, ndim may be any number. */
 static void cai_priv_copy(cai_array *to, const cai_array *from)
 {
     const size_t pair = 2 * sizeof from->shape[0];
+    const int32_t ndim = from->ndim < CAI_MAX_NDIM ? from->ndim : CAI_MAX_NDIM;
     int32_t axis;
     memcpy(to, from, offsetof(cai_array, shape));
-    for (axis = 0; axis < from->ndim; axis += 2) {
+    for (axis = 0; axis < ndim; axis += 2) {
         memcpy(&to->shape[axis], &from->shape[axis], pair);
         memcpy(&to->strides[axis], &from->strides[axis], pair);
     }
@@ -2597,7 +2607,7 @@ static cai_status cai_priv_export_stream(cai_priv_storage *room, const cai_array
         return cai_priv_fail(room->err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 60), CAI_ENTRY_STREAM, -1,
                              " = %llu needs version 3, but version is %d", (unsigned long long)array->stream,
                              version);
-    if (sync == CAI_SYNC_UNKNOWN && version >= 3)
+    if (sync != CAI_SYNC_STREAM && sync != CAI_SYNC_NONE && version >= 3)
         return cai_priv_fail(room->err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 70), CAI_ENTRY_STREAM, -1,
                              ": work may be pending, but version %d without a stream means none", version);
     if (version >= 3 && sync == CAI_SYNC_STREAM) out->stream = cai_priv_emit_uint(room, array->stream);
@@ -2687,7 +2697,7 @@ CAI_API cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim, co
 {
     cai_dtype dtype;
     CAI_TRY(cai_priv_dtype_of(code, &dtype, err));
-    return cai_array_init_dtype(out, &dtype, ndim, shape, strides, (uint64_t)(uintptr_t)data, err);
+    return cai_array_init_dtype(out, &dtype, ndim, shape, strides, (uintptr_t)data, err);
 }
 
 /* Fills what cai_array_init_dtype is given, but for data, flags and field_count. */
@@ -2781,7 +2791,7 @@ CAI_API cai_status cai_array_init_packed(cai_array *out, int32_t code, int32_t n
     for (int32_t i = 0; i < ndim; ++i) elements[i] = shape[i];
     if (ndim) extent = shape[axis]; /* before `out`, which may have the shape */
     if (extent > 0) elements[axis] = (extent - 1) / values + 1;
-    CAI_TRY(cai_priv_init_strided(out, &dtype, ndim, elements, strides, (uint64_t)(uintptr_t)data, err));
+    CAI_TRY(cai_priv_init_strided(out, &dtype, ndim, elements, strides, (uintptr_t)data, err));
     out->packed_axis = axis;
     out->packed_extent = extent;
     return CAI_OK;
@@ -2822,12 +2832,23 @@ CAI_API void cai_array_release(cai_array *array)
     release(array);
 }
 
+/* Checks the axis of packed values. A packed dtype has one, unless the array has no axis. */
 static cai_status cai_priv_check_packed(const cai_array *array, cai_error *err)
 {
-    const int32_t axis = array->packed_axis, values = cai_dtype_values(&array->dtype);
+    const int32_t axis = array->packed_axis, values = cai_dtype_values(&array->dtype), code = array->dtype.code;
     int64_t elements;
-    if (axis < 0 || axis >= array->ndim || values < 2)
-        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is no axis of a packed dtype", axis);
+    if (!(code & CAI_PRIV_PACKED))
+        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not -1: dtype.code = 0x%x is not packed",
+                              axis, (unsigned)code);
+    if (values < 2)
+        return cai_priv_error(err, CAI_ERR_ABI,
+                              "dtype.code = 0x%x is packed, but itemsize = %d and bits = %d leave no 2 values",
+                              (unsigned)code, array->dtype.itemsize, array->dtype.bits);
+    if (axis == -1 && !array->ndim) return CAI_OK;
+    if (axis < 0 || axis >= array->ndim)
+        return cai_priv_error(err, CAI_ERR_ABI,
+                              "packed_axis = %d is not one of %d axes: dtype.code = 0x%x is packed", axis,
+                              array->ndim, (unsigned)code);
     elements = array->packed_extent / values + (array->packed_extent % values > 0);
     if (array->packed_extent < 0 || elements != array->shape[axis])
         return cai_priv_error(err, CAI_ERR_ABI, "packed_extent = %lld does not fill %lld elements of %d values",
@@ -2839,7 +2860,8 @@ static cai_status cai_priv_check_packed(const cai_array *array, cai_error *err)
 static cai_status cai_priv_check(const cai_array *array, cai_error *err)
 {
     if (array->abi != CAI_ABI)
-        return cai_priv_error(err, CAI_ERR_ABI, "abi = %u is not %u, that of this header", array->abi, CAI_ABI);
+        return cai_priv_error(err, CAI_ERR_ABI, "abi = 0x%x is not 0x%x, that of this header", array->abi,
+                              CAI_ABI);
     if (array->struct_size < sizeof *array)
         return cai_priv_error(err, CAI_ERR_ABI, "struct_size = %u is less than %u, that of this header",
                               array->struct_size, (uint32_t)sizeof *array);
@@ -2851,7 +2873,9 @@ static cai_status cai_priv_check(const cai_array *array, cai_error *err)
     if (array->must_understand)
         return cai_priv_error(err, CAI_ERR_ABI, "must_understand = 0x%llx has bits of a later version",
                               (unsigned long long)array->must_understand);
-    return array->packed_axis == -1 ? CAI_OK : cai_priv_check_packed(array, err);
+    if (array->packed_axis != -1 || array->dtype.code & CAI_PRIV_PACKED)
+        return cai_priv_check_packed(array, err);
+    return CAI_OK;
 }
 
 CAI_API cai_status cai_array_check(const cai_array *array, cai_error *err)
@@ -2927,6 +2951,8 @@ static uint32_t cai_priv_unmet(const cai_array *array, uint32_t requirements)
 {
     const uint32_t wanted = requirements & CAI_ALLOW_UNALIGNED ? requirements : requirements | CAI_ALIGNED;
     uint32_t unmet = wanted & CAI_PRIV_FACTS & ~array->flags;
+    if (array->packed_axis >= 0 && array->packed_axis != array->ndim - 1) unmet |= wanted & CAI_C_CONTIGUOUS;
+    if (array->packed_axis > 0) unmet |= wanted & CAI_F_CONTIGUOUS;
     if ((requirements & CAI_ON_DEVICE) && array->memory == CAI_MEMORY_HOST && array->device < 0)
         unmet |= CAI_ON_DEVICE;
     if (array->mask && !(requirements & CAI_ALLOW_MASK)) unmet |= CAI_ALLOW_MASK;
@@ -2972,6 +2998,9 @@ static void cai_priv_put_got(cai_priv_text *text, const cai_array *array, uint32
     if (overlap | (unmet & (CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS))) {
         cai_priv_put(text, ", strides ");
         cai_priv_put_tuple(text, array->ndim, array->strides);
+        if (array->packed_axis >= 0)
+            cai_priv_say(text, ", %lld values along axis %d", (long long)array->packed_extent,
+                         array->packed_axis);
     }
     cai_priv_put_item(text, overlap,
                       array->flags & CAI_SELF_OVERLAP ? "overlapping itself" : "may overlap itself");
@@ -3066,6 +3095,9 @@ static cai_status cai_priv_view_open(const cai_array *array, const cai_array *ou
 /* Computes the facts and stores the view. If `fields` is true, the rows of a descr still apply. */
 static cai_status cai_priv_view_close(cai_priv_draft *view, int fields, cai_array *out, cai_error *err)
 {
+    if (view->array.packed_axis < 0 && view->array.dtype.code & CAI_PRIV_PACKED && view->array.ndim)
+        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, -1,
+                             "no axis has the values of an element (as bytes: cai_view_reinterpret)");
     if (!fields) view->array.field_count = 0;
     CAI_TRY(cai_priv_describe(err, view, out));
     if (fields) out->fields = view->array.fields;

@@ -94,7 +94,8 @@ TYPES
 
     - As many lanes as fill whole bytes (float4: 2). The shape counts elements of that many values. The values
       lie along the last axis of stride 1. If there is none, or strides is NULL, they lie along the last axis.
-      PyTorch has its float4_e2m1fn_x2 so. It is what the exports write. They refuse another axis.
+      PyTorch has its float4_e2m1fn_x2 so. It is what the exports write. They refuse another axis, and
+      unused bits.
     - One lane, packed. The shape counts values. An import takes it if every row begins at a whole element
       (the axis of stride 1 is packed, all other strides are multiples of its values). An export writes it
       with CAI_DLPACK_ONE_LANE.
@@ -965,8 +966,8 @@ static cai_status cai_priv_dlpack_write_narrow(const cai_array *array, uint32_t 
     lanes = cai_priv_dlpack_lanes_axis(array->ndim, shape_and_strides + array->ndim);
     if (packed != lanes)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STRIDES, packed,
-                                   "strides: the values lie along axis %ld, lanes would along %ld "
-                                   "(CAI_DLPACK_ONE_LANE)", (long)packed, (long)lanes);
+                                   "strides: the values of an element lie along axis %ld, a reader of lanes "
+                                   "takes axis %ld (CAI_DLPACK_ONE_LANE)", (long)packed, (long)lanes);
     if (array->packed_extent != array->shape[packed] * dtype->lanes)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_SHAPE, packed,
                                    "shape[%ld] = %lld values do not fill elements of %u (CAI_DLPACK_ONE_LANE)",

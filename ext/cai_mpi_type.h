@@ -368,7 +368,8 @@ CAI_API cai_status cai_mpi_type_packed(const cai_array *array, MPI_Datatype *out
     CAI_TRY(cai_array_check(array, err));
     line = *array;
     line.ndim = 1;
-    line.packed_axis = -1; /* of elements, whose values do not count */
+    if (line.packed_axis >= 0) line.dtype.code = CAI_VOID; /* whole elements */
+    line.packed_axis = -1;
     line.packed_extent = 0;
     line.shape[0] = line.size;
     line.strides[0] = line.dtype.itemsize;

@@ -110,9 +110,11 @@ CAI_API CAI_MUST_CHECK cai_status cai_scales_shape(const cai_scaled *x, int64_t 
 /** Checks an argument of a consumer: both arrays, their dtypes, the block, the layout, the shape of the scales
  *  and the device. `name` is its name in the message. `format` is CAI_MXFP8, ..., or CAI_ANY_SCALED. `layout`
  *  is CAI_SCALES_... or CAI_ANY_SCALES. `requirements` are those of cai_expect, of both arrays. Those about
- *  contiguity are of data alone. In 128X4 the number of scales counts, not their shape and the order of their
- *  axes. Producers give this layout different ones: PyTorch 1 axis, cuDNN blocks and rows, also transposed. A
- *  message is "x: scales.shape[1] = 3, not 4: the data has 100 values in blocks of 32".
+ *  contiguity are of data alone. The values of a packed element must lie along `axis`, as cuBLASLt, CUTLASS and
+ *  PyTorch have them. Only plain scales of CAI_ANY_SCALED may have another data->packed_axis. In 128X4 the
+ *  number of scales counts, not their shape and the order of their axes. Producers give this layout different
+ *  ones: PyTorch 1 axis, cuDNN blocks and rows, also transposed. A message is "x: scales.shape[1] = 3, not 4:
+ *  the data has 100 values, 32 to a scale".
  *  Errors: CAI_ERR_EXPECT, and those of cai_scales_shape. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_scaled(const cai_scaled *x, const char *name, int32_t format,
                                                     int32_t layout, uint32_t requirements, cai_error *err);
@@ -292,8 +294,9 @@ static cai_status cai_priv_scaled_format(const cai_scaled *x, int32_t format, ca
     const int32_t *codes = cai_priv_scaled_formats[format].codes;
     const char *name = cai_priv_scaled_formats[format].name;
     if (code != codes[0] && code != codes[1])
-        return cai_priv_error(err, CAI_ERR_EXPECT, "the values are %s, those of %s are %s%s%s",
-                              cai_dtype_name(code), name, cai_dtype_name(codes[0]),
+        return cai_priv_error(err, CAI_ERR_EXPECT, "the values are %s%s, those of %s are %s%s%s",
+                              cai_dtype_name(code),
+                              x->data->dtype.bits && x->data->packed_axis < 0 ? " (one value in a byte)" : "", name, cai_dtype_name(codes[0]),
                               codes[1] == codes[0] ? "" : " or ",
                               codes[1] == codes[0] ? "" : cai_dtype_name(codes[1]));
     if (x->block == cai_priv_scaled_formats[format].block && x->rows == cai_priv_scaled_formats[format].rows)
@@ -310,14 +313,15 @@ static cai_status cai_priv_scaled_plain(const cai_scaled *x, const cai_priv_scal
     cai_status status;
     int32_t i;
     if (scales->ndim != plan->ndim)
-        return cai_priv_error(err, CAI_ERR_EXPECT, "the scales have %d axes, the data %d", scales->ndim,
-                              plan->ndim);
+        return cai_priv_error(err, CAI_ERR_EXPECT, "scales.ndim = %d, not %d: plain scales have the axes of the data",
+                              scales->ndim, plan->ndim);
     for (i = 0; i < plan->ndim && scales->shape[i] == plan->shape[i];) ++i;
     if (i == plan->ndim) return CAI_OK;
     status = cai_priv_error(err, CAI_ERR_EXPECT,
-                            "scales.shape[%d] = %lld, not %lld: the data has %lld values in blocks of %d", i,
+                            "scales.shape[%d] = %lld, not %lld: the data has %lld %s, %d to a scale", i,
                             (long long)scales->shape[i], (long long)plan->shape[i],
                             (long long)cai_priv_scaled_extent(x->data, i),
+                            i == plan->axis ? "values" : i == plan->row_axis ? "rows" : "indices",
                             i == plan->axis ? x->block : i == plan->row_axis ? x->rows : 1);
     if (err) err->index = i;
     return status;
@@ -344,12 +348,24 @@ static cai_status cai_priv_scaled_tiled(const cai_array *scales, const cai_priv_
     return CAI_OK;
 }
 
+/* Checks that an element of several values belongs to one block. Scales of no format may have another order. */
+static cai_status cai_priv_scaled_packed(const cai_scaled *x, int32_t format, int32_t axis, cai_error *err)
+{
+    const int32_t packed = x->data->packed_axis;
+    if (packed < 0 || packed == axis || (format == CAI_ANY_SCALED && x->layout == CAI_SCALES_PLAIN)) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_EXPECT,
+                          "the values of an element lie along axis %d, the blocks along axis %d: %s has both along "
+                          "one axis", packed, axis,
+                          format == CAI_ANY_SCALED ? "layout 128X4" : cai_priv_scaled_formats[format].name);
+}
+
 /* Checks what is not about one array alone. */
 static cai_status cai_priv_scaled_check(const cai_scaled *x, int32_t format, int32_t layout,
                                         cai_priv_scaled *plan, cai_error *err)
 {
     CAI_TRY(cai_priv_scaled_plan(x, plan, err));
     if (format != CAI_ANY_SCALED) CAI_TRY(cai_priv_scaled_format(x, format, err));
+    CAI_TRY(cai_priv_scaled_packed(x, format, plan->axis, err));
     if (layout != CAI_ANY_SCALES && layout != x->layout)
         return cai_priv_error(err, CAI_ERR_EXPECT, "the layout of the scales is %s, not %s",
                               x->layout ? "128X4" : "plain", layout ? "128X4" : "plain");

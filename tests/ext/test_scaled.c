@@ -38,6 +38,9 @@ static void make(argument *a, int32_t code, int32_t ndim, const int64_t *shape, 
     const cai_scaled x = {&a->data, &a->scales, axis, block, rows, layout};
     a->x = x;
     describe(&a->data, code, ndim, shape, 0x1000);
+    if (a->data.packed_axis >= 0) /* the values of an element along the blocks */
+        CHECK_INT(cai_array_init_packed(&a->data, code, ndim, shape, axis < 0 ? axis + ndim : axis, NULL,
+                                        (void *)0x1000, NULL), CAI_OK);
     CHECK_INT(cai_scales_shape(&a->x, extents, NULL), CAI_OK);
     describe(&a->scales, scales, ndim, extents, 0x100000);
 }
@@ -337,6 +340,9 @@ static void refuse_formats(void)
     make(&a, E4M3, 2, usual, E4M3, 1, 16, 1, CAI_SCALES_PLAIN);
     refuse(&a, CAI_NVFP4, 0, 0, CAI_ERR_EXPECT,
            "x: the values are float8_e4m3fn, those of NVFP4 are float4_e2m1fn_x2");
+    describe(&a.data, CAI_FLOAT4_E2M1FN, 2, usual, 0x1000);
+    refuse(&a, CAI_NVFP4, 0, 0, CAI_ERR_EXPECT,
+           "x: the values are float4_e2m1fn (one value in a byte), those of NVFP4 are float4_e2m1fn_x2");
     usual_argument(&a, CAI_SCALES_PLAIN);
     refuse(&a, CAI_FP8_128X128, 0, 0, CAI_ERR_EXPECT, "x: scales: expected float32; got float8_e8m0fnu, 2-D");
     refuse(&a, CAI_MXFP8, CAI_SCALES_128X4, 0, CAI_ERR_EXPECT, "x: the layout of the scales is plain, not 128X4");
@@ -387,21 +393,21 @@ static void refuse_scales(void)
     cai_error err;
     usual_argument(&a, CAI_SCALES_PLAIN);
     describe(&a.scales, E8M0, 1, usual, 0x100000);
-    refuse_any(&a, CAI_ERR_EXPECT, "x: the scales have 1 axes, the data 2");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.ndim = 1, not 2: plain scales have the axes of the data");
     describe(&a.scales, E8M0, 2, wrong, 0x100000);
-    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[1] = 4, not 3: the data has 90 values in blocks of 32");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[1] = 4, not 3: the data has 90 values, 32 to a scale");
     CHECK_INT(cai_expect_scaled(&a.x, "x", 0, 0, 0, &err), CAI_ERR_EXPECT);
     CHECK_INT(err.index, 1);
     describe(&a.scales, E8M0, 2, rows, 0x100000);
-    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[0] = 99, not 100: the data has 100 values in blocks of 1");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[0] = 99, not 100: the data has 100 rows, 1 to a scale");
     a.x.axis = 0, a.x.rows = 7;
     describe(&a.scales, E8M0, 2, wrong, 0x100000);
-    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[0] = 100, not 4: the data has 100 values in blocks of 32");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[0] = 100, not 4: the data has 100 values, 32 to a scale");
     a.scales.shape[0] = 4;
-    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[1] = 4, not 13: the data has 90 values in blocks of 7");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[1] = 4, not 13: the data has 90 rows, 7 to a scale");
     make(&a, E4M3, 3, batch, E8M0, 2, 32, 1, CAI_SCALES_PLAIN);
     describe(&a.scales, E8M0, 3, batches, 0x100000);
-    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[0] = 4, not 5: the data has 5 values in blocks of 1");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[0] = 4, not 5: the data has 5 indices, 1 to a scale");
     usual_argument(&a, CAI_SCALES_128X4);
     describe(&a.scales, E8M0, 1, few, 0x100000);
     refuse_any(&a, CAI_ERR_EXPECT, "x: there are 511 scales, not 512: 128 rows of 4 blocks, padded to 128 and 4");
@@ -417,6 +423,39 @@ static void refuse_scales(void)
     refuse_any(&a, CAI_ERR_EXPECT, "x: the scales have gaps or a negative stride: layout 128X4 has none");
     make(&a, E4M3, 2, usual, CAI_FLOAT32, 1, 32, 1, CAI_SCALES_128X4);
     refuse_any(&a, CAI_ERR_EXPECT, "x: the scales have 4 bytes: those of layout 128X4 have 1");
+}
+
+/* An element of two values belongs to one block: they lie along the blocks. Only plain scales of no format, such as
+ * int4 weights of AutoAWQ, may have them along the rows. */
+static void refuse_packed(void)
+{
+    const int64_t shape[2] = {128, 64}, tiles[1] = {512}, plain[2] = {128, 4}, one[2] = {8, 64}, ones[2] = {1, 64};
+    cai_scale_map map;
+    cai_error err;
+    argument a;
+    make(&a, FP4, 2, shape, E4M3, 1, 16, 1, CAI_SCALES_128X4);
+    CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_NVFP4, CAI_SCALES_128X4, CAI_C_CONTIGUOUS, NULL), CAI_OK);
+    CHECK_INT(cai_array_init_packed(&a.data, FP4, 2, shape, 0, NULL, (void *)0x1000, NULL), CAI_OK);
+    describe(&a.scales, E4M3, 1, tiles, 0x100000);
+    refuse(&a, CAI_NVFP4, CAI_SCALES_128X4, 0, CAI_ERR_EXPECT,
+           "x: the values of an element lie along axis 0, the blocks along axis 1: NVFP4 has both along one axis");
+    refuse_any(&a, CAI_ERR_EXPECT,
+               "x: the values of an element lie along axis 0, the blocks along axis 1: layout 128X4 has both along "
+               "one axis");
+    CHECK_INT(cai_scale_map_of(&a.x, &map, &err), CAI_ERR_EXPECT);
+    a.x.layout = CAI_SCALES_PLAIN;
+    describe(&a.scales, E4M3, 2, plain, 0x100000);
+    refuse(&a, CAI_NVFP4, CAI_ANY_SCALES, 0, CAI_ERR_EXPECT,
+           "x: the values of an element lie along axis 0, the blocks along axis 1: NVFP4 has both along one axis");
+    CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_ANY_SCALED, CAI_SCALES_PLAIN, 0, NULL), CAI_OK);
+    make(&a, FP4, 2, one, E8M0, 1, 32, 1, CAI_SCALES_PLAIN);
+    CHECK_INT(cai_array_init_packed(&a.data, FP4, 2, one, 0, NULL, (void *)0x1000, NULL), CAI_OK);
+    a.x.axis = 0;
+    describe(&a.scales, E8M0, 2, ones, 0x100000);
+    CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_MXFP4, CAI_SCALES_PLAIN, 0, NULL), CAI_OK);
+    a.data.packed_axis = -1; /* by a maker that does not fill it in */
+    a.data.packed_extent = 0;
+    refuse_any(&a, CAI_ERR_ABI, "x: data: packed_axis = -1 is not one of 2 axes: dtype.code = 0x1f6601 is packed");
 }
 
 static void refuse_maps(void)
@@ -454,6 +493,7 @@ static void run(void)
     refuse_formats();
     refuse_arrays();
     refuse_scales();
+    refuse_packed();
     refuse_maps();
 }
 

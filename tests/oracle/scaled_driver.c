@@ -14,13 +14,14 @@
 #include "ext/cai_scaled.h"
 #include "driver.h"
 
-static void describe(cai_array *out, int32_t code, int32_t ndim, const int64_t *shape, uint64_t address)
+/* `axis`: of the blocks, and of the values of an element */
+static void describe(cai_array *out, int32_t code, int32_t ndim, const int64_t *shape, int32_t axis, uint64_t address)
 {
     cai_dtype dtype;
     void *data = (void *)(uintptr_t)address;
     cai_status status = cai_dtype_of(code, &dtype, NULL);
     if (!status && cai_dtype_values(&dtype) > 1)
-        status = cai_array_init_packed(out, code, ndim, shape, ndim - 1, NULL, data, NULL);
+        status = cai_array_init_packed(out, code, ndim, shape, axis, NULL, data, NULL);
     else if (!status) status = cai_array_init(out, code, ndim, shape, NULL, data, NULL);
     if (status) fail("no such array");
 }
@@ -57,9 +58,9 @@ int main(void)
         ndim = (int32_t)next_number(&at);
         if (ndim < 2 || ndim > 3) fail("2 or 3 axes");
         for (i = 0; i < ndim; i++) shape[i] = (int64_t)next_number(&at);
-        describe(&data, code, ndim, shape, 0x10000);
+        describe(&data, code, ndim, shape, x.axis, 0x10000);
         if (cai_scales_shape(&x, extents, NULL)) fail("no shape of the scales");
-        describe(&held, scales, ndim, extents, 0x10000);
+        describe(&held, scales, ndim, extents, 0, 0x10000);
         status = cai_expect_scaled(&x, "x", format, x.layout, CAI_ON_DEVICE, NULL);
         printf("%d", (int)status);
         for (i = 0; i < ndim; i++) printf(" %" PRId64, extents[i]);

@@ -793,6 +793,7 @@ CASES: list[tuple[str, str, Any]] = [
     ("X4", "a packed axis of -5", described(packed_axis=-5)),
     ("X4", "an extent without a packed axis", described(packed_extent=-3)),
     ("X4", "a packed axis of -5 of a packed dtype", packs(packed_axis=-5, packed_extent=5)),
+    ("X4", "a packed dtype without its axis", packs(packed_axis=-1, packed_extent=0)),
     ("X4", "a negative packed extent", packs(packed_extent=-5)),
     ("X4", "a packed extent of fewer elements", packs(packed_extent=4)),
     ("X4", "a packed extent of more elements", packs(packed_extent=7)),
