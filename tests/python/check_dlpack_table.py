@@ -84,6 +84,17 @@ def check_owned(m: Any) -> None:
     expect("references", (sys.getrefcount(y), sys.getrefcount(z)), before)
 
 
+def check_at_once(m: Any) -> None:
+    """A tensor that is dropped lets its object go, without a later call of the module."""
+    (s1,) = m.streams(1)
+    m.set(s1)
+    for kind in (m.Plain, m.Array):
+        x = kind(s1)
+        before = sys.getrefcount(x)
+        m.facts(x)
+        expect(f"references, {kind.__name__}", sys.getrefcount(x), before)
+
+
 def check_refused(m: Any) -> None:
     s1, s2 = m.streams(2)
     m.set(s1)
@@ -312,8 +323,8 @@ def judge_values(m: Any, check: Callable[[Any], str | None]) -> bool:
 
 
 def run(m: Any) -> int:
-    checks = (check_facts, check_owned, check_refused, check_types, check_made, check_tvm,
-              check_interpreters)
+    checks = (check_facts, check_owned, check_at_once, check_refused, check_types, check_made,
+              check_tvm, check_interpreters)
     bad = sum(judge_values(m, check) for check in checks)
     for what, races, case in CASES:
         case(m)
