@@ -709,7 +709,8 @@ inline PyObject *array_interface(PyObject *self, void *on_host)
 
 inline PyObject *refuse_numpy(PyObject *, PyObject *, PyObject *)
 {
-    PyErr_SetString(PyExc_TypeError, "NumPy takes arrays in host memory only: copy the array to the host first");
+    PyErr_SetString(PyExc_TypeError,
+                    "NumPy takes arrays in host memory only: copy the array to the host first");
     return nullptr;
 }
 

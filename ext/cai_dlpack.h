@@ -874,7 +874,8 @@ CAI_API cai_status cai_dlpack_device(const cai_array *array, cai_dl_device *out,
     if (!out) return cai_priv_dlpack_null(err, "cai_dlpack_device", "out");
     if (array->backend != CAI_BACKEND_CUDA && array->memory != CAI_MEMORY_HOST)
         return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 106), CAI_ENTRY_DATA, -1,
-                                   "device: backend = %ld is not CUDA (0): in DLPack its streams have other numbers",
+                                   "device: backend = %ld is not CUDA (0): in DLPack its streams have other "
+                                   "numbers",
                                    (long)array->backend);
     if (array->memory == CAI_MEMORY_HOST) type = CAI_DL_CPU;
     else if (array->memory == CAI_MEMORY_PINNED) type = CAI_DL_CUDA_HOST;

@@ -184,7 +184,7 @@ template <> struct type_caster<std::optional<cai_caster::stream>> {
         is_none = from.is_none();
         return is_none || inner.from_python(from, flags, cleanup);
     }
-    template <typename> bool can_cast() const noexcept { return true; } /* what was raised is raised by the cast */
+    template <typename> bool can_cast() const noexcept { return true; } /* the cast raises what was raised */
     explicit operator Value()
     {
         if (is_none) return Value();

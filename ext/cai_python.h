@@ -1789,7 +1789,8 @@ static int cai_priv_py_import_dictionary(cai_priv_py_import *in, PyObject *objec
     const int owned = !(in->flags & CAI_PYTHON_BORROW) || in->on_host || (in->flags & with_storage) != 0;
     cai_priv_py_owner *owner = NULL;
     int failed = 0;
-    if (owned) owner = cai_priv_py_owner_with(in->py, object, in->flags & CAI_PYTHON_MASK ? sizeof(cai_array) : 0);
+    if (owned)
+        owner = cai_priv_py_owner_with(in->py, object, in->flags & CAI_PYTHON_MASK ? sizeof(cai_array) : 0);
     if (owned && !owner) return -1;
     in->mask_dictionary = NULL;
     cai_priv_py_open(&in->reader, (in->flags & CAI_LENIENT) != 0);
