@@ -44,6 +44,7 @@
 # OPENING
 #     `cuda` is a `const cai_cuda *`, or cai.linked(): that of the CUDA Runtime that the module is linked with. It
 #     may be NULL. Then results must be in host memory. The event pool is never freed. When memory is short,
+#     Up to 64 arrays keep their memory until a later call finds that the work on them has passed.
 #     cai.drain() waits for the work, and gives back all that waits for it.
 #
 # INTERPRETERS AND THREADS

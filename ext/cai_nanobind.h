@@ -42,7 +42,8 @@ RESULTS
 OPENING
     `cuda` is cai_cuda_linked, a lambda that calls cai_cuda_load, or a `const cai_cuda *`. open makes one event
     pool, cai_nb::pool(), which is never freed. After open(m), without CUDA, results must be in host memory.
-    When memory is short, cai_nb::drain() waits for the work, and gives back all that waits for it.
+    Up to 64 arrays keep their memory until a later call finds that the work on them has passed. When memory is
+    short, cai_nb::drain() waits for the work, and gives back all that waits for it.
 
 INTERPRETERS AND THREADS
     nanobind marks its modules as those of one interpreter. From Python 3.12 on, a second one gets "ImportError:

@@ -247,6 +247,13 @@ def check_drain(saxpy: Callable[..., Any], more: Any) -> None:
     more.run()
     more.drain()
     same("given back by a drain", sys.getrefcount(x), before)
+    saxpy(1.0, x, x, stream)
+    more.run()
+    y = Array(data=(more.memory(), False))
+    saxpy(1.0, y, y, stream)
+    same("given back by the next call on the stream", sys.getrefcount(x), before)
+    more.run()
+    more.drain()
 
 
 def check_host_results(more: Any) -> None:
