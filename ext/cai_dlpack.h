@@ -279,8 +279,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_lend(const cai_array *array, uint32
                                                   cai_error *err);
 
 /** Moves an array into a tensor with a deleter, in the caller's storage (see WHO OWNS WHAT). A borrowed array
- *  may be exported. Its memory must outlive the tensor. `flags` and errors are those of cai_dlpack_lend. *out
- *  points into the storage. */
+ *  may be exported. Its memory must outlive the tensor. The deleter has no CUDA table, so it releases the
+ *  array in the capture mode of its thread. If that frees memory beside a capture, export with
+ *  cai_dlpack_export_ordered. `flags` and errors are those of cai_dlpack_lend. *out points into the storage. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export(cai_array *array, uint32_t flags,
                                                     cai_dlpack_storage *storage, struct DLManagedTensor **out,
                                                     cai_error *err);
@@ -359,7 +360,8 @@ typedef struct cai_dlpack_ordered {
  *  non-blocking stream, and ends such a capture. cai_event_pool.dlpack counts what is in the list, and
  *  cai_dlpack_limit limits it.
  *
- *  The deleter reports no errors, and may run on any thread. `pool` must outlive the tensor. `storage.done`
+ *  The deleter reports no errors, and may run on any thread. The array is given back in the relaxed capture
+ *  mode, so that no capture of another thread ends. `pool` must outlive the tensor. `storage.done`
  *  is called when the array was given back, on the thread of that call. `flags` are those of
  *  cai_dlpack_export and the two promises. Ownership is as in cai_dlpack_export. After a failure nothing is
  *  owed. Errors: those of cai_dlpack_export and of cai_exchange_begin, CAI_ERR_CAPACITY (cai_dlpack_limit).
@@ -873,7 +875,8 @@ CAI_API cai_status cai_dlpack_device(const cai_array *array, cai_dl_device *out,
     if (!out) return cai_priv_dlpack_null(err, "cai_dlpack_device", "out");
     if (array->backend != CAI_BACKEND_CUDA && array->memory != CAI_MEMORY_HOST)
         return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 106), CAI_ENTRY_DATA, -1,
-                                   "device: backend = %ld is not CUDA (0): in DLPack its streams have other numbers",
+                                   "device: backend = %ld is not CUDA (0): in DLPack its streams have other "
+                                   "numbers",
                                    (long)array->backend);
     if (array->memory == CAI_MEMORY_HOST) type = CAI_DL_CPU;
     else if (array->memory == CAI_MEMORY_PINNED) type = CAI_DL_CUDA_HOST;
@@ -1247,7 +1250,7 @@ static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
         const cai_status dropped = cai_stream_drop_event(array, at->pool, NULL);
         (void)dropped; /* if that failed, the array goes anyway */
     }
-    cai_array_release(array);
+    cai_priv_release_relaxed(cuda, array);
     return 1;
 }
 
@@ -1309,6 +1312,14 @@ static int cai_priv_dlpack_finish(cai_dlpack_storage *storage)
     cai_priv_dlpack_count(at->pool, storage->array.nbytes, 1); /* another thread may end it at once */
     cai_priv_park(at->pool, &at->parked);
     return 0;
+}
+
+/* The same for an array that no stream works on. */
+static int cai_priv_dlpack_give_back(cai_dlpack_storage *storage)
+{
+    const cai_event_pool *pool = ((cai_dlpack_ordered *)(void *)storage)->pool;
+    if (pool->cuda) cai_priv_release_relaxed(pool->cuda, &storage->array);
+    return 1; /* the rest is done at once */
 }
 
 /* Takes an array out of the list that waits for a stream with this id. */
@@ -1445,6 +1456,7 @@ static cai_status cai_priv_dlpack_begin(cai_dlpack_ordered *at, cai_event_pool *
     at->pool = pool;
     at->stream = stream;
     at->flags = flags;
+    at->storage.release = cai_priv_dlpack_give_back;
     if (!array->size || array->memory == CAI_MEMORY_HOST) return CAI_OK; /* no stream works on it */
     if (cuda) CAI_TRY(cai_priv_dlpack_find_device(cuda, array, stream, &context, err));
     if (context) CAI_TRY(cai_cuda_status(cai_priv_context_enter(cuda, context), "context_push", err));

@@ -676,8 +676,7 @@ typedef struct cai_priv_mem_asked {
     int32_t error, capture_error;
 } cai_priv_mem_asked;
 
-/* Returns whether the context is current and the stream does not capture. If not, cai_priv_mem_prepare works.
- * */
+/* Returns whether the context is current and the stream does not capture, else cai_priv_mem_prepare works. */
 CAI_PRIV_MEM_HOT int cai_priv_mem_is_plain(const cai_manager *manager, uint64_t stream,
                                            cai_priv_mem_asked *asked)
 {
@@ -1401,7 +1400,7 @@ static int cai_priv_mem_leave_event(cai_priv_mem_call *call, struct cai_manager_
     int ask = manager->cuda && !call->idle && !call->gone && !call->contexts, apart = 0, last;
     uint32_t contexts = call->contexts;
     cai_pool_event mine = {0, 0, 0};
-    while ((ask && slot->users > 1) || (mine.event && slot->last.event)) { /* another thread left one */
+    while ((ask && slot->users > 1) || (mine.event && slot->last.event)) { /* again: another thread left one */
         const int lost = apart;
         cai_pool_event other = slot->last;
         slot->last.event = 0;

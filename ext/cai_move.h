@@ -177,7 +177,7 @@ static cai_status cai_priv_move_give_back(cai_array *array, cai_event_pool *pool
     const uint32_t order = array->flags & (uint32_t)(CAI_ORDERED_FREE | CAI_NO_BACK_EDGE);
     if (order != CAI_ORDERED_FREE || array->sync != CAI_SYNC_STREAM)
         return cai_keepalive_push(array, pool, stream, err);
-    cai_array_release(array);
+    cai_priv_release_relaxed(pool->cuda, array);
     return CAI_OK;
 }
 
