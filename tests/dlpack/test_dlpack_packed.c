@@ -175,6 +175,7 @@ static void check_one_lane(void)
         taken++;
         CHECK_INT(cai_array_check(&a, NULL), CAI_OK);
         CHECK_INT(a.dtype.code, r->packed);
+        CHECK_INT((a.flags & CAI_HAD_STRIDES) != 0, t.strides != NULL);
         check_bits(&t, strides, r, &a);
         check_back(&t, strides, &a);
     }
@@ -277,8 +278,10 @@ static void check_rows(void)
     CHECK_INT(cai_array_init_packed(&a, CAI_FLOAT4_E2M1FN_X2, 2, shape, 1, NULL, memory, &e), CAI_OK);
     a.sync = CAI_SYNC_NONE;
     a.memory = CAI_MEMORY_HOST;
+    memset(numbers, 0x5a, sizeof numbers);
     refuses(cai_dlpack_lend(&a, 0, numbers, &out, &e), CAI_ERR_EXPORT, &e,
             "shape[1] = 5 values do not fill elements of 2 (CAI_DLPACK_ONE_LANE)");
+    CHECK_INT(numbers[0], 0x5a5a5a5a5a5a5a5a); /* on failure nothing is stored */
     CHECK_INT(cai_array_init_packed(&a, CAI_FLOAT4_E2M1FN_X2, 2, shape, 1, gap, memory, &e), CAI_OK);
     a.sync = CAI_SYNC_NONE;
     a.memory = CAI_MEMORY_HOST;
@@ -294,8 +297,10 @@ static void check_rows(void)
     CHECK_INT(cai_array_init_packed(&a, CAI_FLOAT4_E2M1FN_X2, 2, shape, 1, huge, memory, &e), CAI_OK);
     a.sync = CAI_SYNC_NONE;
     a.memory = CAI_MEMORY_HOST;
+    memset(numbers, 0x5a, sizeof numbers);
     refuses(cai_dlpack_lend(&a, CAI_DLPACK_ONE_LANE, numbers, &out, &e), CAI_ERR_EXPORT, &e,
             "strides[0] = -9223372036854775806 bytes exceeds 64 bits in values");
+    CHECK_INT(numbers[3], 0x5a5a5a5a5a5a5a5a);
 }
 
 /* A byte for each value: the mark of the versioned struct, both ways. */
