@@ -962,7 +962,7 @@ static cai_status cai_priv_dlpack_judge_narrow(const cai_array *array, uint32_t 
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STRIDES, packed,
                                    "strides: the values lie along axis %ld, lanes would along %ld "
                                    "(CAI_DLPACK_ONE_LANE)", (long)packed, (long)lanes);
-    if (array->packed_extent != array->shape[packed] * dtype->lanes)
+    if (array->packed_extent % dtype->lanes)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_SHAPE, packed,
                                    "shape[%ld] = %lld values do not fill elements of %u (CAI_DLPACK_ONE_LANE)",
                                    (long)packed, (long long)array->packed_extent, (unsigned)dtype->lanes);
