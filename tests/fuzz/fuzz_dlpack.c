@@ -148,16 +148,6 @@ typedef struct verdict {
     int empty;
 } verdict;
 
-typedef __int128 wide;
-
-/** A product that is cut where it is out of range anyway. */
-JUDGE static wide product(wide a, wide b)
-{
-    const wide most = ((wide)1 << 63) + 1;
-    wide p = a * b;
-    return p > most ? most : p < -most ? -most : p;
-}
-
 JUDGE static void judge_device(const cai_dl_tensor *t, verdict *v)
 {
     const int32_t type = t->device.device_type;

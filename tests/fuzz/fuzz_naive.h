@@ -170,6 +170,43 @@ JUDGE static int naive_overlap(const cai_array *a, const cai_array *b)
     return 0;
 }
 
+/* --------------------------------------------------------- >>exact verdicts */
+
+typedef __int128 wide;
+
+/** A product that is cut where it is out of range anyway. */
+JUDGE static wide product(wide a, wide b)
+{
+    const wide most = ((wide)1 << 63) + 1;
+    wide p = a * b;
+    return p > most ? most : p < -most ? -most : p;
+}
+
+/** What is wrong with an array: bit s for each status s with which it may be refused. `strides` in bytes. */
+JUDGE static uint32_t faults_of(int64_t itemsize, int32_t ndim, const int64_t *shape, const int64_t *strides,
+                                uint64_t data)
+{
+    const uint32_t later = 1u << CAI_ERR_STRIDES | 1u << CAI_ERR_DATA;
+    wide bytes = itemsize ? itemsize : 1, lo = 0, hi = itemsize;
+    int32_t i, bad = 0, empty = 0;
+    if (ndim < 0 || ndim > CAI_MAX_NDIM) return 1u << CAI_ERR_SHAPE;
+    for (i = 0; i < ndim; i++) {
+        bad |= shape[i] < 0;
+        empty |= shape[i] == 0;
+        if (shape[i] > 1) bytes = product(bytes, shape[i]);
+    }
+    if (bad || bytes > INT64_MAX) return 1u << CAI_ERR_SHAPE | later;
+    if (empty) return 0;
+    if (!strides) hi = bytes;
+    for (i = 0; strides && i < ndim; i++) {
+        const wide span = product(shape[i] - 1, strides[i]);
+        if (span < 0) lo += span;
+        else hi += span;
+    }
+    if (lo < INT64_MIN || hi > INT64_MAX) return later;
+    return !data || data + lo < 0 || data + hi > (wide)1 << 64 ? 1u << CAI_ERR_DATA : 0;
+}
+
 /* ------------------------------------------------------------------- >>comparisons */
 
 JUDGE static int same_dtype(const cai_dtype *a, const cai_dtype *b)
