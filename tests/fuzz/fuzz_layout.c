@@ -142,7 +142,7 @@ static void check_init_packed(source *in)
                                    (void *)(uintptr_t)data, &err);
     check_error(status, &err);
     faults = faults_of(known ? dtype.itemsize : 1, ndim, elements, given ? strides : NULL, data);
-    if (!known || axis >= ndim || axis < (ndim ? 0 : -1)) faults |= 1u << CAI_ERR_ARGUMENT;
+    if (!known || ndim != count || axis >= ndim || axis < (ndim ? 0 : -1)) faults |= 1u << CAI_ERR_ARGUMENT;
     if (status != CAI_OK) MUST(is_untouched(&a, sizeof a) && faults >> status & 1);
     else MUST(faults == 0);
     if (status == CAI_OK) check_packed_array(&a, axis, shape, given ? strides : NULL);
