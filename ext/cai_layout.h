@@ -324,7 +324,7 @@ static cai_status cai_priv_layout_open(const cai_layout *given, int64_t itemsize
     plan->at = *given;
     CAI_TRY(cai_priv_layout_order(plan, err));
     for (i = 0; i < given->ndim; ++i) {
-        const int64_t extent = given->shape[i], last = extent ? extent - 1 : 0;
+        const int64_t extent = given->shape[i], last = extent > 0 ? extent - 1 : 0;
         if (extent < 0) return cai_priv_item(err, CAI_ERR_SHAPE, i, "shape", extent, "the least is", 0);
         CAI_TRY(cai_priv_halo(given->halo_low[i], given->halo_high[i], extent, i, err));
         if (!(given->flags & CAI_LAYOUT_ALIGN_INDEX))

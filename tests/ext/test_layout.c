@@ -355,6 +355,9 @@ static void test_refused(void)
     layout.shape[2] = -1;
     CHECK_INT(cai_layout_plan(&layout, &dtype, &error), CAI_ERR_SHAPE);
     CHECK_STR(error.message, "shape[2] = -1: the least is 0");
+    layout.shape[2] = INT64_MIN;
+    CHECK_INT(cai_layout_plan(&layout, &dtype, &error), CAI_ERR_SHAPE);
+    CHECK_STR(error.message, "shape[2] = -9223372036854775808: the least is 0");
     layout = good;
     layout.halo_low[1] = 2;
     layout.halo_high[1] = 4;

@@ -63,7 +63,7 @@ static void choose_strides(source *in, int32_t ndim, const int64_t *shape, int64
         run *= (uint64_t)shape[axis];
         if (kind & 2) run = (run + 31) / 32 * 32;
         if (kind & 4) run += (uint64_t)(itemsize * pick(in, 4));
-        if ((kind & 8) && pick(in, 2)) strides[axis] = -strides[axis];
+        if ((kind & 8) && pick(in, 2)) strides[axis] = (int64_t)(0 - (uint64_t)strides[axis]);
         if (kind >= 192) strides[axis] = kind >= 240 ? any_number(in) : (int8_t)take(in) * (kind & 1 ? itemsize : 1);
     }
 }
