@@ -593,6 +593,8 @@ static void check_tensor_map(source *in)
     if (!choose_array(in, &a)) return;
     choose_tile(in, &a, &tile);
     why = world_call_of(&a, &tile, &call);
+    if (a.dtype.bits && cai_dtype_values(&a.dtype) == 1 && tile.type >= CAI_TENSOR_MAP_16U4_ALIGN8B)
+        why = "a byte for each value, where CUDA packs them";
     for (i = 0; i < sizeof world_document / sizeof *world_document && !why; i++)
         if (!world_document[i].holds(&call)) why = world_document[i].text;
     memset(&plan, FILL, sizeof plan);
