@@ -399,6 +399,17 @@ static void refuse_scales(void)
     refuse_any(&a, CAI_ERR_EXPECT, "x: the scales have 4 bytes: those of layout 128X4 have 1");
 }
 
+/* Blocks without rows are not refused, however many there are: there is no row of tiles. */
+static void check_no_rows(void)
+{
+    const int64_t shape[2] = {0, (int64_t)1 << 62};
+    cai_scale_map map;
+    argument a;
+    make(&a, E4M3, 2, shape, E8M0, 1, 1, 1, CAI_SCALES_128X4);
+    CHECK_INT(cai_scale_map_of(&a.x, &map, NULL), CAI_OK);
+    CHECK_INT(map.row_stride, 0);
+}
+
 static void refuse_maps(void)
 {
     const int64_t shape[4] = {2, 3, 40, 50};
@@ -434,6 +445,7 @@ static void run(void)
     refuse_arrays();
     refuse_scales();
     refuse_maps();
+    check_no_rows();
 }
 
 CAI_TEST_MAIN(run)

@@ -518,6 +518,9 @@ static int check_versioned(source *in, const cai_dl_tensor *t, const cai_dlpack_
 JUDGE static int is_sayable(const cai_array *a, int versioned, uint32_t flags)
 {
     int32_t i;
+    if (a->memory < CAI_MEMORY_HOST || a->memory > CAI_MEMORY_DEVICE || a->mask) return 0;
+    if (a->memory == CAI_MEMORY_DEVICE && a->device < 0) return 0;
+    if (a->memory != CAI_MEMORY_HOST && a->backend != CAI_BACKEND_CUDA) return 0;
     if (a->size && a->sync != CAI_SYNC_NONE && !(flags & (uint32_t)CAI_DLPACK_ORDERED)) return 0;
     if (!versioned && !(a->flags & CAI_WRITABLE) && !(flags & (uint32_t)CAI_DLPACK_DROP_READ_ONLY)) return 0;
     if (!versioned && cai_dlpack_is_padded(&a->dtype) && !(flags & (uint32_t)CAI_DLPACK_PADDED)) return 0;
@@ -576,7 +579,8 @@ static void consume(const cai_array *a, cai_dl_managed *plain, cai_dl_managed_ve
     cai_array got;
     const cai_status status =
         plain ? cai_dlpack_import((struct DLManagedTensor *)(void *)plain, NULL, &got, NULL)
-              : cai_dlpack_import_versioned((struct DLManagedTensorVersioned *)(void *)versioned, NULL, &got, NULL);
+              : cai_dlpack_import_versioned((struct DLManagedTensorVersioned *)(void *)versioned, NULL, &got,
+                                          NULL);
     MUST(status == CAI_OK && deleted == 0 && done == 0);
     MUST(got.size == a->size && same_dtype(&got.dtype, &a->dtype) && same_shape(&got, a));
     if (versioned) MUST(!(got.flags & CAI_WRITABLE) == !(a->flags & CAI_WRITABLE));
@@ -595,10 +599,13 @@ static void release_counted(cai_array *self)
 static void check_export(const cai_array *a, uint32_t flags, int versioned)
 {
     static cai_dlpack_storage storage;
-    const uint32_t known = versioned ? 0x98u : 0x8Cu; /* ORDERED, COPIED, ONE_LANE; DROP_READ_ONLY, ORDERED, ONE_LANE */
+    const uint32_t other = versioned ? CAI_DLPACK_COPIED : CAI_DLPACK_DROP_READ_ONLY;
+    const uint32_t known = (uint32_t)CAI_DLPACK_ORDERED | (uint32_t)CAI_DLPACK_ONE_LANE | other;
     const int sayable = is_sayable(a, versioned, flags);
     cai_dl_managed *plain = NULL;
     cai_dl_managed_versioned *made = NULL;
+    struct DLManagedTensor **const to_plain = (struct DLManagedTensor **)(void *)&plain;
+    struct DLManagedTensorVersioned **const to_made = (struct DLManagedTensorVersioned **)(void *)&made;
     cai_array owned = *a;
     cai_error err;
     cai_status status;
@@ -606,9 +613,8 @@ static void check_export(const cai_array *a, uint32_t flags, int versioned)
     storage.done = count_done;
     deleted = done = 0;
     cai_array_own(&owned, release_counted, NULL);
-    status = versioned
-        ? cai_dlpack_export_versioned(&owned, flags, &storage, (struct DLManagedTensorVersioned **)(void *)&made, &err)
-        : cai_dlpack_export(&owned, flags, &storage, (struct DLManagedTensor **)(void *)&plain, &err);
+    status = versioned ? cai_dlpack_export_versioned(&owned, flags, &storage, to_made, &err)
+                       : cai_dlpack_export(&owned, flags, &storage, to_plain, &err);
     check_error(status, &err);
     MUST(deleted == 0 && done == 0);
     if (flags & ~known) MUST(status == CAI_ERR_ARGUMENT);
@@ -647,16 +653,58 @@ static void choose_view(source *in, cai_array *a)
     if (status != CAI_OK) MUST(cai_array_check(a, NULL) == CAI_OK);
 }
 
+/** A struct that no function of cai.h has made is refused, or told as it is. */
+static void check_other_struct(source *in, const cai_array *a, uint32_t flags)
+{
+    int64_t numbers[2 * CAI_MAX_NDIM];
+    const int32_t axis = a->ndim ? pick(in, (uint32_t)a->ndim) : 0;
+    cai_array b = *a;
+    cai_dl_tensor t;
+    cai_status status;
+    int32_t i;
+    b.strides[axis] = any_number(in);
+    switch (pick(in, 8)) {
+    case 0: b.dtype.itemsize = (int32_t)any_number(in); break;
+    case 1: b.dtype.bits = (int32_t)any_number(in); break;
+    case 2: b.dtype.code = (int32_t)any_number(in); break;
+    case 3: b.packed_axis = pick(in, 4) - 1; break;
+    case 4: b.packed_extent = any_number(in); break;
+    case 5: b.shape[axis] = any_number(in); break;
+    case 6: b.size = any_number(in); break;
+    default: b.data = take_u64(in); break;
+    }
+    status = cai_dlpack_lend(&b, flags & 0x18Cu, numbers, &t, NULL);
+    MUST(status == CAI_OK || status == CAI_ERR_EXPORT || status == CAI_ERR_ABI);
+    if (status != CAI_OK) return;
+    MUST(t.ndim == b.ndim && (uint64_t)(uintptr_t)t.data == (b.size ? b.data : 0));
+    if (cai_dtype_values(&b.dtype) > 1 && t.dtype.lanes == 1) return;
+    for (i = 0; i < b.ndim; i++)
+        MUST(t.shape[i] == b.shape[i] && t.strides[i] == b.strides[i] / b.dtype.itemsize);
+}
+
+/** Perhaps puts the array into other memory, or onto another backend. */
+static void choose_place(source *in, cai_array *a)
+{
+    const uint32_t choice = take(in);
+    if (choice < 200) return;
+    if (choice & 1) a->memory = choice & 8 ? (int32_t)any_number(in) : pick(in, 8);
+    if (choice & 2) a->device = choice & 8 ? (int32_t)any_number(in) : -1;
+    if (choice & 4) a->backend = pick(in, 3);
+}
+
 static void check_exports(source *in, cai_array *a)
 {
     const uint32_t choice = take(in);
     const uint32_t flags = pick(in, 8) < 7 ? take(in) % 16 << 2 & 0x1Cu : (uint32_t)take_u64(in);
+    const uint32_t more = choice & 4 ? CAI_DLPACK_ONE_LANE : 0u;
     if (choice & 1) a->sync = CAI_SYNC_NONE;
     if (choice & 1) a->stream = 0;
     choose_view(in, a);
     choose_view(in, a);
-    if (choice & 2) check_lend(in, a, flags | (choice & 4 ? CAI_DLPACK_ONE_LANE : 0u) | (choice & 8 ? 1u << 8 : 0u));
-    else check_export(a, (flags & ~(choice & 8 ? 4u : 16u)) | (choice & 4 ? CAI_DLPACK_ONE_LANE : 0u), choice >> 3 & 1);
+    if (choice >= 224) check_other_struct(in, a, flags | more);
+    choose_place(in, a);
+    if (choice & 2) check_lend(in, a, flags | more | (choice & 8 ? CAI_DLPACK_PADDED : 0u));
+    else check_export(a, (flags & ~(choice & 8 ? 4u : 16u)) | more, choice >> 3 & 1);
 }
 
 /* ----------------------------------------------------------------------- >>types */

@@ -283,7 +283,8 @@ def arguments():
     parser.add_argument("--seed", type=int, default=0, help="of what is random (0: another one each time)")
     parser.add_argument("--clang", help="the compiler (default: the first with libFuzzer)")
     parser.add_argument("--corpus", type=pathlib.Path, help="folder that keeps inputs, crashes and logs between runs")
-    parser.add_argument("--root", type=pathlib.Path, default=ROOT, help="where the headers are (default: this repository)")
+    parser.add_argument("--root", type=pathlib.Path, default=ROOT,
+                        help="where the headers are (default: this repository)")
     parser.add_argument("--coverage", action="store_true", help="line coverage by llvm-cov")
     parser.add_argument("--self-test", action="store_true", help="look for planted defects")
     parser.add_argument("--minimize", action="store_true", help="of --corpus and of tests/fuzz/corpus")
