@@ -742,8 +742,8 @@ CAI_PRIV_NOINLINE cai_status cai_priv_dlpack_describe_narrow(const cai_dl_tensor
                                    (unsigned)cai_priv_dlpack_narrow[row].values);
     CAI_TRY(cai_priv_dlpack_packed_bytes(tensor, axis, cai_priv_dlpack_narrow[row].values, dtype.itemsize,
                                          strides, err));
-    return cai_array_init_packed(out, packed, tensor->ndim, tensor->shape, axis, strides,
-                                 (void *)(uintptr_t)data, err);
+    return cai_array_init_packed(out, packed, tensor->ndim, tensor->shape, axis,
+                                 tensor->strides ? strides : NULL, (void *)(uintptr_t)data, err);
 }
 
 /* Describes a tensor. The options have been judged. `flags` are those that the array gets, too. */
@@ -915,9 +915,8 @@ static cai_status cai_priv_dlpack_sayable(const cai_array *array, uint32_t flags
     return CAI_OK;
 }
 
-/* Writes shape and strides of a packed array in values, for CAI_DLPACK_ONE_LANE. */
-static cai_status cai_priv_dlpack_write_values(const cai_array *array, int64_t *shape_and_strides,
-                                               cai_error *err)
+/* Judges whether one lane can have the values of a packed array (CAI_DLPACK_ONE_LANE). */
+static cai_status cai_priv_dlpack_judge_values(const cai_array *array, cai_error *err)
 {
     const int32_t packed = array->packed_axis;
     const int64_t values = cai_dtype_values(&array->dtype);
@@ -929,30 +928,26 @@ static cai_status cai_priv_dlpack_write_values(const cai_array *array, int64_t *
                                    "strides[%ld] = %lld bytes leaves gaps between elements of a packed axis",
                                    (long)packed, (long long)array->strides[packed]);
     for (int32_t i = 0; i < array->ndim; ++i) {
-        int64_t *stride = &shape_and_strides[array->ndim + i];
-        if (*stride > INT64_MAX / values || *stride < INT64_MIN / values)
+        const int64_t stride = array->strides[i] / array->dtype.itemsize;
+        if (stride > INT64_MAX / values || stride < INT64_MIN / values)
             return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STRIDES, i,
                                        "strides[%ld] = %lld bytes exceeds 64 bits in values", (long)i,
                                        (long long)array->strides[i]);
-        *stride *= values;
     }
-    shape_and_strides[packed] = array->packed_extent;
-    shape_and_strides[array->ndim + packed] = 1;
     return CAI_OK;
 }
 
 /* Returns the axis of the lanes: the last of stride 1, else the last, as cai_array_init finds it. */
-static int32_t cai_priv_dlpack_lanes_axis(int32_t ndim, const int64_t *strides)
+static int32_t cai_priv_dlpack_lanes_axis(const cai_array *array)
 {
-    for (int32_t axis = ndim; axis-- > 0;) {
-        if (strides[axis] == 1) return axis;
+    for (int32_t axis = array->ndim; axis-- > 0;) {
+        if (array->strides[axis] / array->dtype.itemsize == 1) return axis;
     }
-    return ndim - 1;
+    return array->ndim - 1;
 }
 
-/* Writes shape and strides, and the lanes of a dtype below 8 bits. */
-static cai_status cai_priv_dlpack_write_narrow(const cai_array *array, uint32_t flags,
-                                               int64_t *shape_and_strides, cai_dl_dtype *dtype,
+/* Judges an array of values below 8 bits, and stores the lanes of its dtype. */
+static cai_status cai_priv_dlpack_judge_narrow(const cai_array *array, uint32_t flags, cai_dl_dtype *dtype,
                                                cai_error *err)
 {
     const int32_t packed = array->packed_axis;
@@ -963,15 +958,15 @@ static cai_status cai_priv_dlpack_write_narrow(const cai_array *array, uint32_t 
                                    cai_dtype_name(array->dtype.code));
     if (flags & (uint32_t)CAI_DLPACK_ONE_LANE && dtype->lanes > 1) {
         dtype->lanes = 1;
-        return cai_priv_dlpack_write_values(array, shape_and_strides, err);
+        return cai_priv_dlpack_judge_values(array, err);
     }
     if (packed < 0) return CAI_OK;
-    lanes = cai_priv_dlpack_lanes_axis(array->ndim, shape_and_strides + array->ndim);
+    lanes = cai_priv_dlpack_lanes_axis(array);
     if (packed != lanes)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STRIDES, packed,
                                    "strides: the values of an element lie along axis %ld, a reader of lanes "
                                    "takes axis %ld (CAI_DLPACK_ONE_LANE)", (long)packed, (long)lanes);
-    if (array->packed_extent != array->shape[packed] * dtype->lanes)
+    if (array->packed_extent % dtype->lanes)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_SHAPE, packed,
                                    "shape[%ld] = %lld values do not fill elements of %u (CAI_DLPACK_ONE_LANE)",
                                    (long)packed, (long long)array->packed_extent, (unsigned)dtype->lanes);
@@ -984,15 +979,20 @@ static cai_status cai_priv_dlpack_write(const cai_array *array, uint32_t flags, 
 {
     cai_dl_dtype dtype = {0, 0, 0};
     cai_dl_device device;
+    int64_t values = 1; /* in an element of the array for each of the tensor: more in one lane */
     int32_t i;
     CAI_TRY(cai_dlpack_device(array, &device, err));
     CAI_TRY(cai_dlpack_dtype_to(&array->dtype, &dtype, err));
     CAI_TRY(cai_priv_dlpack_sayable(array, flags, err));
-    for (i = 0; i < array->ndim; ++i) {
-        shape_and_strides[i] = array->shape[i];
-        shape_and_strides[array->ndim + i] = array->strides[i] / array->dtype.itemsize;
+    if (array->dtype.bits) {
+        CAI_TRY(cai_priv_dlpack_judge_narrow(array, flags, &dtype, err));
+        values = cai_dtype_values(&array->dtype) / dtype.lanes;
     }
-    if (array->dtype.bits) CAI_TRY(cai_priv_dlpack_write_narrow(array, flags, shape_and_strides, &dtype, err));
+    for (i = 0; i < array->ndim; ++i) {
+        const int packed = values > 1 && i == array->packed_axis;
+        shape_and_strides[i] = packed ? array->packed_extent : array->shape[i];
+        shape_and_strides[array->ndim + i] = packed ? 1 : array->strides[i] / array->dtype.itemsize * values;
+    }
     out->data = array->size ? (void *)(uintptr_t)array->data : NULL;
     out->device = device;
     out->ndim = array->ndim;

@@ -411,7 +411,8 @@ CAI_API cai_status cai_scale_map_of(const cai_scaled *x, cai_scale_map *out, cai
     out->batch_stride = 0;
     if (x->layout == CAI_SCALES_128X4) {
         out->block_stride = 512;
-        out->row_stride = plan.shape[plan.ndim - 1] * 128;
+        out->row_stride = 0; /* without rows, blocks may be too many to be multiplied */
+        if (plan.shape[plan.ndim - 2]) out->row_stride = plan.shape[plan.ndim - 1] * 128;
         if (plan.ndim == 3) out->batch_stride = plan.shape[1] * plan.shape[2];
         return CAI_OK;
     }

@@ -356,6 +356,9 @@ static void test_refused(void)
     layout.shape[2] = -1;
     CHECK_INT(cai_layout_plan(&layout, &dtype, &error), CAI_ERR_SHAPE);
     CHECK_STR(error.message, "shape[2] = -1: the least is 0");
+    layout.shape[2] = INT64_MIN;
+    CHECK_INT(cai_layout_plan(&layout, &dtype, &error), CAI_ERR_SHAPE);
+    CHECK_STR(error.message, "shape[2] = -9223372036854775808: the least is 0");
     layout = good;
     layout.halo_low[1] = 2;
     layout.halo_high[1] = 4;
@@ -607,6 +610,7 @@ static void test_domain_of(void)
     const cai_dtype dtype = help_void(4);
     cai_array a, b;
     cai_grid_field fields[2], turned[2];
+    const int64_t least[2] = {INT64_MIN, 0};
     int64_t extents[3] = {7, 7, 7}, zero[1] = {7};
     CHECK_INT(cai_array_init_dtype(&a, &dtype, 3, a_shape, NULL, 0x1000, &error), CAI_OK);
     CHECK_INT(cai_array_init_dtype(&b, &dtype, 2, b_shape, NULL, 0x1000, &error), CAI_OK);
@@ -628,6 +632,9 @@ static void test_domain_of(void)
     CHECK_INT(cai_domain_of(fields, 2, "IJK", extents, &error), CAI_ERR_SHAPE);
     CHECK_INT(error.index, 1);
     CHECK_INT(cai_domain_of(fields, 2, "IJK", extents, NULL), CAI_ERR_SHAPE);
+    fields[1].halo_high = least;
+    CHECK_INT(cai_domain_of(fields, 2, "IJK", extents, &error), CAI_ERR_SHAPE);
+    CHECK_STR(error.message, "halo_high[0] = -9223372036854775808: what is left is 80");
     fields[1].halo_high = all;
     CHECK_INT(cai_domain_of(fields, 2, "K", zero, &error), CAI_OK);
     CHECK_INT(zero[0], 0);

@@ -458,6 +458,17 @@ static void refuse_packed(void)
     refuse_any(&a, CAI_ERR_ABI, "x: data: packed_axis = -1 is not one of 2 axes: dtype.code = 0x1f6601 is packed");
 }
 
+/* Blocks without rows are not refused, however many there are: there is no row of tiles. */
+static void check_no_rows(void)
+{
+    const int64_t shape[2] = {0, (int64_t)1 << 62};
+    cai_scale_map map;
+    argument a;
+    make(&a, E4M3, 2, shape, E8M0, 1, 1, 1, CAI_SCALES_128X4);
+    CHECK_INT(cai_scale_map_of(&a.x, &map, NULL), CAI_OK);
+    CHECK_INT(map.row_stride, 0);
+}
+
 static void refuse_maps(void)
 {
     const int64_t shape[4] = {2, 3, 40, 50};
@@ -495,6 +506,7 @@ static void run(void)
     refuse_scales();
     refuse_packed();
     refuse_maps();
+    check_no_rows();
 }
 
 CAI_TEST_MAIN(run)

@@ -347,7 +347,7 @@ static int64_t pieces_of(int32_t ndim, const int64_t *shape, const int64_t *to, 
 static void test_limits(void)
 {
     static const int64_t two[] = {3, 5}, three[] = {4, 3, 5};
-    const int64_t most = INT32_MAX, over = most + 1;
+    const int64_t most = INT32_MAX, over = most + 1, many = (int64_t)1 << 33, apart = 8;
     int64_t a[3] = {0, 0, 4}, b[3] = {0, 0, 4};
     a[0] = most, a[1] = 4, b[0] = 64, b[1] = 4; /* pitches up to 2^31 - 1 */
     CHECK_INT(pieces_of(2, two, a, b), 1);
@@ -371,6 +371,7 @@ static void test_limits(void)
     CHECK_INT(pieces_of(3, three, a, b), 1);
     b[0] = 48; /* fewer: planes that share rows */
     CHECK_INT(pieces_of(3, three, a, b), 3);
+    CHECK_INT(pieces_of(1, &many, &apart, &apart), 1); /* so many rows that their square exceeds 64 bits */
 }
 
 #define REFUSED(call, status, words)                                                                                   \
