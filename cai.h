@@ -748,7 +748,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_broadcast(const cai_array *array, int
  *  and `shape` become those of the result, to which cai_view_broadcast takes each array. `shape` has room for
  *  CAI_MAX_NDIM extents. `name` is the array in the message, such as "y: shape[1] = 4 does not broadcast with
  *  the 3 of the arrays before". Errors: CAI_ERR_EXPECT (index is the axis of the array), CAI_ERR_SHAPE (too
- *  many elements, where extents of 0 are left out; or a negative extent), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+ *  many elements, where extents of 0 are left out; or a negative extent), CAI_ERR_ARGUMENT, CAI_ERR_ABI. Of
+ *  packed arrays it compares elements: call cai_expect_same_shape, too. */
 CAI_API CAI_MUST_CHECK cai_status cai_broadcast_shape(const cai_array *array, const char *name, int32_t *ndim,
                                                       int64_t *shape, cai_error *err);
 
