@@ -794,15 +794,6 @@ static inline int32_t cai_priv_mode_restore(const cai_cuda *cuda, int32_t mode, 
     return error ? error : own;
 }
 
-/* Gives an array back in the relaxed mode. A failure to relax does not keep it. */
-static inline void cai_priv_release_relaxed(const cai_cuda *cuda, cai_array *array)
-{
-    int32_t mode;
-    const int32_t kept = cai_priv_mode_relax(cuda, &mode);
-    cai_array_release(array);
-    if (!kept) (void)cai_priv_mode_restore(cuda, mode, 0);
-}
-
 CAI_PRIV_C_END
 
 #endif /* CAI_STREAM_H_INCLUDED */

@@ -1231,6 +1231,15 @@ static int32_t cai_priv_dlpack_look_there(cai_dlpack_ordered *at, int wait)
     return error;
 }
 
+/* Gives an array back in the relaxed mode. A failure to relax does not keep it. */
+static void cai_priv_dlpack_let_go(const cai_cuda *cuda, cai_array *array)
+{
+    int32_t mode;
+    const int32_t kept = cai_priv_mode_relax(cuda, &mode);
+    cai_array_release(array);
+    if (!kept) (void)cai_priv_mode_restore(cuda, mode, 0);
+}
+
 /* Gives the array back if possible, or if no work of the context continues. Returns whether it did. */
 static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
 {
@@ -1250,7 +1259,7 @@ static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
         const cai_status dropped = cai_stream_drop_event(array, at->pool, NULL);
         (void)dropped; /* if that failed, the array goes anyway */
     }
-    cai_priv_release_relaxed(cuda, array);
+    cai_priv_dlpack_let_go(cuda, array);
     return 1;
 }
 
@@ -1318,7 +1327,7 @@ static int cai_priv_dlpack_finish(cai_dlpack_storage *storage)
 static int cai_priv_dlpack_give_back(cai_dlpack_storage *storage)
 {
     const cai_event_pool *pool = ((cai_dlpack_ordered *)(void *)storage)->pool;
-    if (pool->cuda) cai_priv_release_relaxed(pool->cuda, &storage->array);
+    if (pool->cuda) cai_priv_dlpack_let_go(pool->cuda, &storage->array);
     return 1; /* the rest is done at once */
 }
 

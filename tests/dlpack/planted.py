@@ -137,8 +137,9 @@ DEFECTS = [
     ("the id of a capturing stream is queried at the export", r"if \(at->graph \|\| \(cuda->stream_id && cuda->stream_id\(cuda->self, at->stream, &at->stream_id\)\)\)",
      r"if (cuda->stream_id && cuda->stream_id(cuda->self, at->stream, &at->stream_id))"),
     ("a stream that lives is not used", r"    if \(handle && at->flags & \(uint32_t\)CAI_DLPACK_STREAMS_LIVE\) return CAI_OK;\n", r""),
-    ("the deleter releases in the mode of the thread", r"cai_priv_release_relaxed\(cuda, array\);", r"cai_array_release(array);"),
-    ("an array that no stream works on is released in the mode of the thread", r"cai_priv_release_relaxed\(pool->cuda, &storage->array\)",
+    ("a mode that was relaxed stays so", r"    if \(!kept\) \(void\)cai_priv_mode_restore\(cuda, mode, 0\);\n", r"    (void)kept;\n"),
+    ("the deleter releases in the mode of the thread", r"cai_priv_dlpack_let_go\(cuda, array\);", r"cai_array_release(array);"),
+    ("an array that no stream works on is released in the mode of the thread", r"cai_priv_dlpack_let_go\(pool->cuda, &storage->array\)",
      r"cai_array_release(&storage->array)"),
     ("a graph's array goes by a wait", r"    if \(at->graph == 1\) \{\n", r"    if (at->graph == 1 && !wait) {\n"),
     ("a context without an id is entered for a graph", r"        if \(at->graph == 1 && !cuda->context_id\) return 0; .*\n", r""),
@@ -191,7 +192,6 @@ DEFECTS = [
 
 # In cai_stream.h, which has the list of what is parked
 DEFECTS_OF_LIST = [
-    ("a mode that was relaxed stays so", r"    if \(!kept\) \(void\)cai_priv_mode_restore\(cuda, mode, 0\);\n", r"    (void)kept;\n"),
     ("a full list waits for what is parked", r"cai_priv_retry_parked\(pool, run->wait && !run->only_oldest\)", r"cai_priv_retry_parked(pool, run->wait)"),
 ]  # fmt: skip
 
