@@ -376,14 +376,13 @@ static void choose_dtype(source *in, const cai_array *a, view_call *call)
 static void choose_view(source *in, const cai_array *a, view_call *call)
 {
     memset(call, 0, sizeof *call);
-    call->which = pick(in, 12);
+    call->which = pick(in, 10);
     call->axis = some_axis(in, a);
     call->row = pick(in, 8) == 7 ? any_number(in) : pick(in, 8);
     choose_slice(in, a, call);
     if (call->which == 1) choose_axes(in, a, call);
-    if (call->which == 6 || call->which == 7) choose_shape(in, a, call);
-    if (call->which == 8) choose_dtype(in, a, call);
-    if (call->which == 11) call->axis = CAI_ALL_AXES;
+    if (call->which == 5 || call->which == 6) choose_shape(in, a, call);
+    if (call->which == 7) choose_dtype(in, a, call);
 }
 
 static cai_status take_view(const view_call *call, const cai_array *a, cai_array *out,
@@ -394,14 +393,12 @@ static cai_status take_view(const view_call *call, const cai_array *a, cai_array
     case 1: return cai_view_permute(a, call->axes, out, err);
     case 2: return cai_view_permute(a, NULL, out, err);
     case 3: return cai_view_index(a, call->axis, call->start, out, err);
-    case 4: return cai_view_squeeze(a, call->axis, out, err);
-    case 5: return cai_view_expand(a, call->axis, out, err);
-    case 6: return cai_view_broadcast(a, call->ndim, call->shape, out, err);
-    case 7: return cai_view_reshape(a, call->ndim, call->shape, out, err);
-    case 8: return cai_view_reinterpret(a, &call->dtype, out, err);
-    case 9: return cai_view_coalesce(a, out, err);
-    case 10: return cai_view_field(a, call->row, out, err);
-    default: return cai_view_squeeze(a, call->axis, out, err);
+    case 4: return cai_view_expand(a, call->axis, out, err);
+    case 5: return cai_view_broadcast(a, call->ndim, call->shape, out, err);
+    case 6: return cai_view_reshape(a, call->ndim, call->shape, out, err);
+    case 7: return cai_view_reinterpret(a, &call->dtype, out, err);
+    case 8: return cai_view_coalesce(a, out, err);
+    default: return cai_view_field(a, call->row, out, err);
     }
 }
 
@@ -426,8 +423,8 @@ static void check_view(const view_call *call, const cai_array *a, const cai_arra
     MUST(cai_overlap(a, view) != CAI_OVERLAP_NO);
     MUST(view->data + (uint64_t)view->lo >= a->data + (uint64_t)a->lo);
     MUST(view->data + (uint64_t)view->hi - 1 <= a->data + (uint64_t)a->hi - 1);
-    if (call->which == 7 || call->which == 9) MUST(view->size == a->size);
-    if (call->which == 8) MUST(view->nbytes == a->nbytes && same_dtype(&view->dtype, &call->dtype));
+    if (call->which == 6 || call->which == 8) MUST(view->size == a->size);
+    if (call->which == 7) MUST(view->nbytes == a->nbytes && same_dtype(&view->dtype, &call->dtype));
 }
 
 /** Elements of a reshaped or coalesced array are those of the array, in C order. */
@@ -464,7 +461,7 @@ static void check_views(const cai_array *array, source *in)
         check_view(&call, &at, &out);
         MUST((cai_expect_same_shape(&at, "at", &out, "out", NULL) == CAI_OK) == same_shape(&at, &out));
         check_joint_shape(&at, &out);
-        if (call.which == 7 || call.which == 9) check_same_order(&at, &out);
+        if (call.which == 6 || call.which == 8) check_same_order(&at, &out);
         at = out;
     }
 }
