@@ -459,8 +459,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_dtype_parse(const char *typestr, int64_t l
                                                   cai_dtype *out, cai_error *err);
 
 /** Writes the typestr, such as "<f4" or "<m8[25s]", and a NUL. Returns its length in bytes. A dtype without one
- *  is written as bytes: bfloat16 as "<V2", float8 and values below 8 bits as "|V1", packed float6 as "|V3".
- *  CAI_TYPESTR_SIZE bytes always suffice. A smaller capacity truncates the text. With 0 nothing is written. */
+ *  is written as bytes: bfloat16 as "<V2", a packed dtype as "|V1" or "|V3". CAI_TYPESTR_SIZE bytes always
+ *  suffice. A smaller capacity truncates the text. With 0 nothing is written. */
 CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t capacity);
 
 /** Returns "float32" for CAI_FLOAT32 and CAI_SWAPPED(CAI_FLOAT32), "unknown" for a code outside the list. */
@@ -2838,22 +2838,16 @@ static cai_status cai_priv_check_packed(const cai_array *array, cai_error *err)
 {
     const int32_t axis = array->packed_axis, values = cai_dtype_values(&array->dtype), code = array->dtype.code;
     int64_t elements;
-    if (!(code & CAI_PRIV_PACKED))
-        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not -1: dtype.code = 0x%x is not packed",
-                              axis, (unsigned)code);
-    if (values < 2)
-        return cai_priv_error(err, CAI_ERR_ABI,
-                              "dtype.code = 0x%x is packed, but itemsize = %d and bits = %d leave no 2 values",
-                              (unsigned)code, array->dtype.itemsize, array->dtype.bits);
     if (axis == -1 && !array->ndim) return CAI_OK;
-    if (axis < 0 || axis >= array->ndim)
-        return cai_priv_error(err, CAI_ERR_ABI,
-                              "packed_axis = %d is not one of %d axes: dtype.code = 0x%x is packed", axis,
+    if (!(code & CAI_PRIV_PACKED) || axis < 0 || axis >= array->ndim)
+        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d does not fit ndim = %d, dtype.code = 0x%x", axis,
                               array->ndim, (unsigned)code);
     elements = array->packed_extent / values + (array->packed_extent % values > 0);
-    if (array->packed_extent < 0 || elements != array->shape[axis])
-        return cai_priv_error(err, CAI_ERR_ABI, "packed_extent = %lld does not fill %lld elements of %d values",
-                              (long long)array->packed_extent, (long long)array->shape[axis], values);
+    if (values < 2 || array->packed_extent < 0 || elements != array->shape[axis])
+        return cai_priv_error(err, CAI_ERR_ABI,
+                              "packed_extent = %lld does not fill %lld elements of %d values of %d bits",
+                              (long long)array->packed_extent, (long long)array->shape[axis], values,
+                              array->dtype.bits);
     return CAI_OK;
 }
 
@@ -2907,15 +2901,19 @@ static void cai_priv_put_sync(cai_priv_text *text, const cai_array *array)
     else cai_priv_put(text, array->sync == CAI_SYNC_EVENT ? ", event" : ", work may be pending");
 }
 
+CAI_PRIV_COLD void cai_priv_put_packed(cai_priv_text *text, const cai_array *array)
+{
+    if (array->packed_axis < 0) return;
+    cai_priv_say(text, " of %lld values along axis %d", (long long)array->packed_extent, array->packed_axis);
+}
+
 /* Writes dtype, shape and strides, such as "float32 (4, 6) strides (48, 8)". */
 static void cai_priv_put_layout(cai_priv_text *text, const cai_array *array)
 {
     cai_priv_put_dtype(text, &array->dtype);
     cai_priv_put_char(text, ' ');
     cai_priv_put_tuple(text, array->ndim, array->shape);
-    if (array->packed_axis >= 0)
-        cai_priv_say(text, " of %lld values along axis %d", (long long)array->packed_extent,
-                     array->packed_axis);
+    cai_priv_put_packed(text, array);
     if (array->flags & CAI_C_CONTIGUOUS) return;
     cai_priv_put(text, " strides ");
     cai_priv_put_tuple(text, array->ndim, array->strides);
@@ -2997,11 +2995,9 @@ static void cai_priv_put_got(cai_priv_text *text, const cai_array *array, uint32
     cai_priv_put_dtype(text, &array->dtype);
     cai_priv_put_ndim(text, array->ndim);
     if (overlap | (unmet & (CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS))) {
+        cai_priv_put_packed(text, array);
         cai_priv_put(text, ", strides ");
         cai_priv_put_tuple(text, array->ndim, array->strides);
-        if (array->packed_axis >= 0)
-            cai_priv_say(text, ", %lld values along axis %d", (long long)array->packed_extent,
-                         array->packed_axis);
     }
     cai_priv_put_item(text, overlap,
                       array->flags & CAI_SELF_OVERLAP ? "overlapping itself" : "may overlap itself");
@@ -3093,12 +3089,19 @@ static cai_status cai_priv_view_open(const cai_array *array, const cai_array *ou
     return CAI_OK;
 }
 
+/* Fails with what a view cannot do to an axis whose elements are several values. */
+CAI_PRIV_COLD cai_status cai_priv_reject_packed(const cai_array *array, const char *what, cai_error *err)
+{
+    return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, array->packed_axis,
+                         "axis %d cannot be %s: an element is %d values (as bytes: cai_view_reinterpret)",
+                         array->packed_axis, what, cai_dtype_values(&array->dtype));
+}
+
 /* Computes the facts and stores the view. If `fields` is true, the rows of a descr still apply. */
 static cai_status cai_priv_view_close(cai_priv_draft *view, int fields, cai_array *out, cai_error *err)
 {
     if (view->array.packed_axis < 0 && view->array.dtype.code & CAI_PRIV_PACKED && view->array.ndim)
-        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, -1,
-                             "no axis has the values of an element (as bytes: cai_view_reinterpret)");
+        return cai_priv_reject_packed(&view->array, "added", err);
     if (!fields) view->array.field_count = 0;
     CAI_TRY(cai_priv_describe(err, view, out));
     if (fields) out->fields = view->array.fields;
@@ -3106,14 +3109,6 @@ static cai_status cai_priv_view_close(cai_priv_draft *view, int fields, cai_arra
     out->packed_axis = view->array.packed_axis;
     out->backend = view->array.backend;
     return CAI_OK;
-}
-
-/* Fails with what a view cannot do to an axis whose elements are several values. */
-CAI_PRIV_COLD cai_status cai_priv_reject_packed(const cai_array *array, const char *what, cai_error *err)
-{
-    return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, array->packed_axis,
-                         "axis %d cannot be %s: an element is %d values (as bytes: cai_view_reinterpret)",
-                         array->packed_axis, what, cai_dtype_values(&array->dtype));
 }
 
 /* Makes a negative axis count from the end. `ndim` is the number of axes to choose from. */
