@@ -2840,8 +2840,8 @@ static cai_status cai_priv_check_packed(const cai_array *array, cai_error *err)
     int64_t elements;
     if (axis == -1 && !array->ndim) return CAI_OK;
     if (!(code & CAI_PRIV_PACKED) || axis < 0 || axis >= array->ndim)
-        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d does not fit ndim = %d, dtype.code = 0x%x", axis,
-                              array->ndim, (unsigned)code);
+        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d does not fit ndim = %d, dtype.code = 0x%x",
+                              axis, array->ndim, (unsigned)code);
     elements = array->packed_extent / values + (array->packed_extent % values > 0);
     if (values < 2 || array->packed_extent < 0 || elements != array->shape[axis])
         return cai_priv_error(err, CAI_ERR_ABI,
