@@ -368,7 +368,7 @@ CAI_API cai_status cai_mpi_type_packed(const cai_array *array, MPI_Datatype *out
     CAI_TRY(cai_array_check(array, err));
     line = *array;
     line.ndim = 1;
-    if (line.packed_axis >= 0) line.dtype.code = CAI_VOID; /* whole elements */
+    if (cai_dtype_values(&line.dtype) > 1) line.dtype.code = CAI_VOID; /* whole elements */
     line.packed_axis = -1;
     line.packed_extent = 0;
     line.shape[0] = line.size;
