@@ -1,6 +1,6 @@
 /* fuzz_import.c - libFuzzer target: whatever a reader may tag, cai.h judges it without harm.
  *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/fuzz_import.c -o fuzz_import
+ *     clang -g -O2 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/fuzz_import.c -o fuzz_import
  *
  * Imports a dictionary that fuzz_dictionary.h made, strict and lenient, with and without storage;
  * then exports, prints and views what was accepted and calculates its facts anew.
@@ -508,6 +508,8 @@ static void check_init(const cai_array *a, source *in)
     const int64_t *strides = a->dtype.code == CAI_BITFIELD ? NULL : a->strides;
     int64_t shape[MAX_AXES], any_strides[MAX_AXES];
     int32_t ndim = pick(in, 8) ? pick(in, 5) : pick(in, MAX_AXES) - 5, i;
+    uint64_t data;
+    uint32_t faults;
     cai_array b;
     cai_error err;
     cai_status status;
@@ -519,10 +521,15 @@ static void check_init(const cai_array *a, source *in)
     memset(&b, FILL, sizeof b);
     memset(&err, FILL, sizeof err);
     strides = pick(in, 2) ? any_strides : NULL;
-    status = cai_array_init_dtype(&b, &a->dtype, ndim, shape, strides, take_u64(in), &err);
+    data = take_u64(in);
+    status = cai_array_init_dtype(&b, &a->dtype, ndim, shape, strides, data, &err);
     check_error(status, &err);
     if (status == CAI_OK) check_facts(&b);
     else MUST(is_untouched(&b, sizeof b));
+    if (a->dtype.itemsize == 0) return;
+    faults = ndim < 0 || ndim > CAI_MAX_NDIM ? 1u << CAI_ERR_ARGUMENT
+                                             : faults_of(a->dtype.itemsize, ndim, shape, strides, data);
+    MUST(status == CAI_OK ? faults == 0 : faults >> status & 1);
 }
 
 /** Another state than an import gives; cai_stream.h and bindings store such. */
