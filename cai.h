@@ -547,8 +547,8 @@ enum {
 /** Whose numbers the stream and the event of an array are, and whose memory it is (cai_array.backend). */
 enum {
     CAI_BACKEND_CUDA = 0, /* or not known, as a dictionary cannot say it */
-    CAI_BACKEND_HIP = 1   /* set by cai_locate, cai_stream_export and cai_emm_array with a table of HIP, or by
-                             the maker of the array. Tables of CUDA and DLPack refuse it. */
+    CAI_BACKEND_HIP = 1   /* set by every function that makes, locates, moves or exports an array with a table
+                             of HIP. Tables of CUDA (CAI_ERR_STREAM) and DLPack (CAI_ERR_EXPORT) refuse it. */
 };
 
 enum {
