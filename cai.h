@@ -825,6 +825,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_kernel_view_of(const cai_array *array, cai
 
 #if defined(__CUDACC__)
 #define CAI_HOST_DEVICE __host__ __device__
+#elif defined(__HIP__) /* clang; HIP's headers may come later */
+#define CAI_HOST_DEVICE __attribute__((host, device))
 #else
 #define CAI_HOST_DEVICE
 #endif
@@ -835,8 +837,7 @@ CAI_HOST_DEVICE static inline void *cai_kernel_at1(const cai_kernel_view *view, 
     return view->data + i * view->strides[0];
 }
 
-CAI_HOST_DEVICE static inline void *cai_kernel_at2(const cai_kernel_view *view, int64_t i,
-                                                   int64_t j)
+CAI_HOST_DEVICE static inline void *cai_kernel_at2(const cai_kernel_view *view, int64_t i, int64_t j)
 {
     return view->data + i * view->strides[0] + j * view->strides[1];
 }
