@@ -167,8 +167,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_destroy(cai_ipc *ipc, cai_error *err);
  *  object as uint8. All work on it must be done (see ORDER AND LIFETIME). Another sync than CAI_SYNC_NONE is
  *  refused, so synchronize and store CAI_SYNC_NONE. On failure nothing is stored. Errors: CAI_ERR_ARGUMENT,
  *  CAI_ERR_ABI, CAI_ERR_STALE, CAI_ERR_EXPORT (pending work, a mask, fields, the backend),
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_MEMORY: memory of CUDA's pool, or not of a device, or an array outside of the
- *  object. */
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_MEMORY: memory of CUDA's pool, or not of a device, or an array
+ *  outside of the object. */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *manager,
                                                  cai_memory_handle memory, const cai_array *array,
                                                  struct cai_ipc_v0 *out, cai_error *err);
