@@ -711,6 +711,12 @@ static inline int32_t cai_priv_backend(const cai_cuda *cuda)
     return cuda->flags & CAI_CUDA_HIP ? CAI_BACKEND_HIP : CAI_BACKEND_CUDA;
 }
 
+/* Returns whether a table refuses an array. A dictionary cannot say HIP, so tables of HIP take arrays of CUDA. */
+static inline int cai_priv_is_foreign(const cai_cuda *cuda, int32_t backend)
+{
+    return backend != CAI_BACKEND_CUDA && backend != cai_priv_backend(cuda);
+}
+
 /* Returns whether the table has this version. It may end anywhere after `self`. */
 static inline int cai_priv_knows_cuda(const cai_cuda *cuda)
 {
@@ -1463,11 +1469,11 @@ static cai_status cai_priv_stream_check(const cai_priv_stream_call *call, uint64
     return cai_priv_error(call->err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
-/* Refuses an array of another backend. A dictionary cannot say HIP, so tables of HIP take arrays that say CUDA. */
+/* Refuses an array of another backend. */
 static cai_status cai_priv_check_backend(const cai_priv_stream_call *call, const cai_array *array)
 {
     const int32_t own = cai_priv_backend(call->cuda);
-    if (array->backend == CAI_BACKEND_CUDA || array->backend == own) return CAI_OK;
+    if (!cai_priv_is_foreign(call->cuda, array->backend)) return CAI_OK;
     return cai_priv_error(call->err, CAI_ERR_STREAM, "backend = %d%s, but the table is of %s (%d)",
                           array->backend, array->backend == CAI_BACKEND_HIP ? " (HIP)" : "",
                           own ? "HIP" : "CUDA", own);

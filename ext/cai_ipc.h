@@ -665,7 +665,7 @@ static cai_status cai_priv_ipc_write(const cai_ipc *ipc, const cai_memory_ipc *w
     made.size = where->size;
     made.cookie = ipc->cookie;
     made.backend = cai_priv_backend(ipc->cuda);
-    if (array->backend != CAI_BACKEND_CUDA && array->backend != made.backend)
+    if (cai_priv_is_foreign(ipc->cuda, array->backend))
         return cai_priv_error(err, CAI_ERR_EXPORT, "backend = %ld, but the table is of backend %ld",
                               (long)array->backend, (long)made.backend);
     cai_priv_ipc_fill(&made, array, address);

