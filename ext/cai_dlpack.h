@@ -1445,6 +1445,9 @@ static cai_status cai_priv_dlpack_begin(cai_dlpack_ordered *at, cai_event_pool *
     at->stream = stream;
     at->flags = flags;
     if (!array->size || array->memory == CAI_MEMORY_HOST) return CAI_OK; /* no stream works on it */
+    if (cuda && cai_priv_backend(cuda) != CAI_BACKEND_CUDA)
+        return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 106), CAI_ENTRY_NONE, -1,
+                                   "the pool's table is of HIP: in DLPack its streams have other numbers");
     if (cuda) CAI_TRY(cai_priv_dlpack_find_device(cuda, array, stream, &context, err));
     if (context) CAI_TRY(cai_cuda_status(cai_priv_context_enter(cuda, context), "context_push", err));
     status = cai_priv_dlpack_begin_here(at, err);
