@@ -116,7 +116,8 @@ static void check_hip(void)
     uint64_t s, t;
     open_pool(4, 0);
     cuda.flags |= (uint32_t)CAI_CUDA_HIP;
-    CHECK_INT(cai_event_pool_init(&pool, &cuda, NULL, 0, 0, &err), CAI_OK); /* it keeps the backend */
+    CHECK_INT(cai_event_pool_init(&pool, &cuda, NULL, 0, 0, &err), CAI_OK);
+    CHECK_INT(pool.backend, CAI_BACKEND_HIP); /* for exchanges in order */
     s = stream_in(c1);
     t = stream_in(c1);
     x = array_at(m1, CAI_SYNC_STREAM, s);
