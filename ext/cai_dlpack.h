@@ -84,7 +84,8 @@ DEVICES
     kDLCPU, kDLCUDAHost, kDLCUDAManaged and kDLCUDA are CAI_MEMORY_HOST, _PINNED, _MANAGED and _DEVICE. Only
     kDLCUDA has a device number. DLPack gives the others device_id 0, and cai CAI_DEVICE_UNKNOWN. Every other
     device type is refused. ROCm is refused because its stream numbers have other meanings (R106). So is an
-    array whose backend is CAI_BACKEND_HIP, unless its memory is CAI_MEMORY_HOST.
+    array whose backend is CAI_BACKEND_HIP, unless its memory is CAI_MEMORY_HOST, and an export in the order of
+    a pool of HIP.
 
 TYPES
     Supported: bool, ints, float16 to 64, complex32 to 128, bfloat16, float8, and below 8 bits int1, int2, int4,
