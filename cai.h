@@ -529,8 +529,8 @@ enum {
 /** Whose numbers the stream and the event of an array are, and whose memory it is (cai_array.backend). */
 enum {
     CAI_BACKEND_CUDA = 0, /* or not known, as a dictionary cannot say it */
-    CAI_BACKEND_HIP = 1   /* set by cai_locate, cai_stream_export and cai_emm_array with a table of HIP, or by
-                             the maker of the array. Tables of CUDA and DLPack refuse it. */
+    CAI_BACKEND_HIP = 1   /* set by every function that makes, locates, moves or exports an array with a table
+                             of HIP. Tables of CUDA (CAI_ERR_STREAM) and DLPack (CAI_ERR_EXPORT) refuse it. */
 };
 
 enum {
@@ -793,6 +793,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_kernel_view_of(const cai_array *array, cai
 
 #if defined(__CUDACC__)
 #define CAI_HOST_DEVICE __host__ __device__
+#elif defined(__HIP__) /* clang; HIP's headers may come later */
+#define CAI_HOST_DEVICE __attribute__((host, device))
 #else
 #define CAI_HOST_DEVICE
 #endif

@@ -427,9 +427,9 @@ enum {
  *  CAI_LOCATE_.... If the current context does not know the memory, the context of the allocation is queried,
  *  then the active primary context of the device. Bounds stay unknown if no such context knows the allocation,
  *  and for mapped memory (cuMemMap) if the array leaves one segment. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (also an earlier error of the device; native 201: no context is current,
- *  and CUDA needs one). CAI_ERR_MEMORY: plain or freed memory, a texture, no address for devices that is
- *  known, an extent outside of the allocation, a mask on another device. */
+ *  CAI_ERR_STREAM (the backend), CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (also an earlier error of the device;
+ *  native 201: no context is current, and CUDA needs one). CAI_ERR_MEMORY: plain or freed memory, a texture, no
+ *  address for devices that is known, an extent outside of the allocation, a mask on another device. */
 CAI_API CAI_MUST_CHECK cai_status cai_locate(cai_array *array, const char *name, const cai_cuda *cuda,
                                              uint32_t flags, cai_location *out, cai_error *err);
 
@@ -639,7 +639,7 @@ struct cai_event_pool {
     int32_t capacity;          /* places */
     int32_t mode, export_mode; /* cai_event_pool_set_modes */
     int32_t idle_count;
-    int32_t reserved;
+    int32_t backend;                   /* of the table */
     struct cai_priv_parked *parked; /* what could not be freed when its owner let go */
     cai_pool_parked dlpack;         /* how much of that is exports of ext/cai_dlpack.h */
     cai_keepalive *keepalive;
@@ -685,6 +685,12 @@ static inline int cai_priv_is_dead(int32_t error)
 static inline int32_t cai_priv_backend(const cai_cuda *cuda)
 {
     return cuda->flags & CAI_CUDA_HIP ? CAI_BACKEND_HIP : CAI_BACKEND_CUDA;
+}
+
+/* Returns whether a table refuses an array. Tables of HIP take arrays of CUDA, as a dictionary cannot say HIP. */
+static inline int cai_priv_is_foreign(const cai_cuda *cuda, int32_t backend)
+{
+    return backend != CAI_BACKEND_CUDA && backend != cai_priv_backend(cuda);
 }
 
 /* Returns whether the table has this version. It may end anywhere after `self`. */
@@ -1398,14 +1404,14 @@ static cai_status cai_priv_stream_check(const cai_priv_stream_call *call, uint64
     return cai_priv_error(call->err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
 }
 
-/* Refuses stream and event of an array that are numbers of another backend. A dictionary cannot say HIP, so
- * tables of HIP take arrays that say CUDA. */
+/* Refuses an array of another backend. */
 static cai_status cai_priv_check_backend(const cai_priv_stream_call *call, const cai_array *array)
 {
-    if (array->backend == CAI_BACKEND_CUDA || array->backend == cai_priv_backend(call->cuda)) return CAI_OK;
-    return cai_priv_error(call->err, CAI_ERR_STREAM,
-                          "backend = %d%s: its stream and event are no numbers of this table", array->backend,
-                          array->backend == CAI_BACKEND_HIP ? " (HIP)" : "");
+    const int32_t own = cai_priv_backend(call->cuda);
+    if (!cai_priv_is_foreign(call->cuda, array->backend)) return CAI_OK;
+    return cai_priv_error(call->err, CAI_ERR_STREAM, "backend = %d%s, but the table is of %s (%d)",
+                          array->backend, array->backend == CAI_BACKEND_HIP ? " (HIP)" : "",
+                          own ? "HIP" : "CUDA", own);
 }
 
 static cai_status cai_priv_check_thread(cai_priv_stream_call *call, uint64_t thread)
@@ -1489,7 +1495,7 @@ static cai_status cai_priv_judge_member(cai_priv_plan *plan, const cai_array *me
         return cai_priv_stream_misuse(call->err, "sync is CAI_SYNC_EVENT, but event is 0");
     if (has_stream) CAI_TRY(cai_priv_stream_check(call, stream));
     if (ex->options.mode == CAI_MODE_IGNORE) return CAI_OK;
-    if (sync != CAI_SYNC_NONE) CAI_TRY(cai_priv_check_backend(call, member));
+    CAI_TRY(cai_priv_check_backend(call, member));
     if (sync == CAI_SYNC_EVENT) {
         if (!plan->event_count) plan->event_item = plan->item;
         CAI_TRY(cai_priv_add_once(plan, "events", plan->events, &plan->event_count, CAI_EXCHANGE_EDGES,
@@ -1890,11 +1896,21 @@ CAI_PRIV_NOINLINE cai_status cai_priv_begin(cai_exchange *ex, cai_event_pool *po
     return CAI_OK;
 }
 
-/* Returns whether an array needs no query, because its pending work, if any, is on `stream` itself. */
-static inline int cai_priv_in_order(const cai_array *array, uint64_t stream)
+/* Its arguments fit in registers, so the fast part of cai_exchange_begin needs no stack. */
+CAI_PRIV_NOINLINE cai_status cai_priv_begin_plain(cai_exchange *ex, cai_event_pool *pool,
+                                                  cai_array *const *arrays, int32_t count,
+                                                  uint64_t stream, cai_error *err)
+{
+    return cai_exchange_begin_with(ex, pool, arrays, count, stream, NULL, err);
+}
+
+/* Returns whether an array needs no query, because its pending work, if any, is on `stream` itself, and its
+ * backend is that of the pool or 0. */
+static inline int cai_priv_in_order(const cai_event_pool *pool, const cai_array *array, uint64_t stream)
 {
     if (!array || array->abi != CAI_ABI || array->struct_size != sizeof *array) return 0;
     if ((uint32_t)array->ndim > CAI_MAX_NDIM || array->must_understand | (uintptr_t)array->mask) return 0;
+    if ((uint32_t)array->backend > (uint32_t)pool->backend) return 0; /* which is 0 or 1 */
     return array->sync == CAI_SYNC_STREAM ? array->stream == stream : array->sync == CAI_SYNC_NONE;
 }
 
@@ -1903,10 +1919,10 @@ CAI_API cai_status cai_exchange_begin(cai_exchange *ex, cai_event_pool *pool, ca
 {
     int32_t i = 0;
     if (stream - 3 >= UINT64_MAX - 3 || !ex || !pool || !pool->cuda || !arrays || count < 1 || pool->mode)
-        return cai_exchange_begin_with(ex, pool, arrays, count, stream, NULL, err);
+        return cai_priv_begin_plain(ex, pool, arrays, count, stream, err);
     do {
-        if (!cai_priv_in_order(arrays[i], stream))
-            return cai_exchange_begin_with(ex, pool, arrays, count, stream, NULL, err);
+        if (!cai_priv_in_order(pool, arrays[i], stream))
+            return cai_priv_begin_plain(ex, pool, arrays, count, stream, err);
     } while (++i < count);
     ex->pool = pool;
     ex->stream = stream;
@@ -2418,6 +2434,7 @@ CAI_API cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, ui
     CAI_TRY(cai_priv_stream_begin_call(&call, pool, "cai_keepalive_push", err));
     CAI_TRY(cai_array_check(array, err));
     CAI_TRY(cai_priv_stream_check(&call, stream));
+    CAI_TRY(cai_priv_check_backend(&call, array));
     if (!array->release) return CAI_OK;
     call.ending = 1;
     status = cai_priv_keep(&call, array, &group, &point);
@@ -2615,11 +2632,12 @@ CAI_API cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uin
         return cai_priv_stream_misuse(err, "cai_stream_export: the array has an event, call "
                                            "cai_stream_drop_event first");
     CAI_TRY(cai_priv_prepare(&plan, &ex, pool, "cai_stream_export", stream, NULL, err));
+    CAI_TRY(cai_priv_check_backend(&plan.call, array));
     mode = pool->export_mode;
     if (mode == CAI_MODE_EVENT) CAI_TRY(cai_priv_check_default_stream(&plan, array));
     if (mode != CAI_MODE_IGNORE) CAI_TRY(cai_priv_join(&plan, pending, count));
     if (mode == CAI_MODE_HOST) CAI_TRY(cai_priv_end_on_host(&plan.call, &ex));
-    if (mode == CAI_MODE_EVENT) array->backend = cai_priv_backend(pool->cuda);
+    array->backend = cai_priv_backend(pool->cuda);
     array->sync = mode == CAI_MODE_EVENT ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
     array->stream = mode == CAI_MODE_EVENT ? stream : 0;
     array->thread = mode == CAI_MODE_EVENT ? ex.thread : 0;
@@ -2734,6 +2752,7 @@ CAI_API cai_status cai_event_pool_init(cai_event_pool *pool, const cai_cuda *cud
     memset(pool, 0, sizeof *pool);
     pool->whole = whole;
     pool->cuda = table == cuda ? cuda : &pool->whole;
+    pool->backend = cai_priv_backend(table);
     pool->keepalive = capacity ? keepalive : pool->places;
     pool->capacity = capacity ? capacity : CAI_POOL_PLACES;
     pool->first = pool->last = pool->passed_first = pool->passed_last = -1;
@@ -2973,6 +2992,7 @@ static cai_status cai_priv_locate_one(cai_priv_stream_call *call, const cai_arra
     cai_priv_search search;
     memset(out, 0, sizeof *out);
     out->device = CAI_DEVICE_UNKNOWN;
+    CAI_TRY(cai_priv_check_backend(call, array));
     if (!array->size) return CAI_OK;
     memset(&search, 0, sizeof search);
     search.call = call;

@@ -84,7 +84,8 @@ DEVICES
     kDLCPU, kDLCUDAHost, kDLCUDAManaged and kDLCUDA are CAI_MEMORY_HOST, _PINNED, _MANAGED and _DEVICE. Only
     kDLCUDA has a device number. DLPack gives the others device_id 0, and cai CAI_DEVICE_UNKNOWN. Every other
     device type is refused. ROCm is refused because its stream numbers have other meanings (R106). So is an
-    array whose backend is CAI_BACKEND_HIP, unless its memory is CAI_MEMORY_HOST.
+    array whose backend is CAI_BACKEND_HIP, unless its memory is CAI_MEMORY_HOST, and an export in the order of
+    a pool of HIP.
 
 TYPES
     Supported: bool, ints, float16 to 64, complex32 to 128, bfloat16, float8, and below 8 bits int1, int2, int4,
@@ -1467,6 +1468,9 @@ static cai_status cai_priv_dlpack_begin(cai_dlpack_ordered *at, cai_event_pool *
     at->flags = flags;
     at->storage.release = cai_priv_dlpack_give_back;
     if (!array->size || array->memory == CAI_MEMORY_HOST) return CAI_OK; /* no stream works on it */
+    if (cuda && cai_priv_backend(cuda) != CAI_BACKEND_CUDA)
+        return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 106), CAI_ENTRY_NONE, -1,
+                                   "the pool's table is of HIP: in DLPack its streams have other numbers");
     if (cuda) CAI_TRY(cai_priv_dlpack_find_device(cuda, array, stream, &context, err));
     if (context) CAI_TRY(cai_cuda_status(cai_priv_context_enter(cuda, context), "context_push", err));
     status = cai_priv_dlpack_begin_here(at, err);

@@ -351,6 +351,7 @@ static int32_t cai_priv_hip_pointer_info(void *self, uint64_t pointer, cai_cuda_
     return 0;
 }
 
+/* Of registered host memory HIP returns the size and NULL, with success. So its range is not known. */
 static int32_t cai_priv_hip_pointer_range(void *self, uint64_t pointer, uint64_t *base, uint64_t *size)
 {
     hipDeviceptr_t first = NULL;
@@ -359,8 +360,8 @@ static int32_t cai_priv_hip_pointer_range(void *self, uint64_t pointer, uint64_t
         cai_priv_hip_did(hipMemGetAddressRange(&first, &bytes, CAI_PRIV_HIP_POINTER(pointer)));
     (void)self;
     *base = (uint64_t)(uintptr_t)first;
-    *size = bytes;
-    return error;
+    *size = first ? bytes : 0;
+    return error || first ? error : (int32_t)hipErrorNotFound;
 }
 
 static int32_t cai_priv_hip_device_attribute(void *self, int32_t device, int32_t attribute, int32_t *value)

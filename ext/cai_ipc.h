@@ -110,7 +110,7 @@ struct cai_ipc_v0 {
     struct cai_dtype_v0 dtype;
     int64_t packed_extent;         /* of the array: values along packed_axis */
     int32_t packed_axis;           /* of the array; -1: none */
-    uint32_t reserved;             /* 0 */
+    int32_t backend;               /* CAI_BACKEND_...: whose handle it is */
     int64_t shape[64];             /* elements; 0 past ndim */
     int64_t strides[64];           /* bytes; 0 past ndim */
 };
@@ -166,9 +166,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_destroy(cai_ipc *ipc, cai_error *err);
 /** Describes an array inside a memory object to other processes. `array` may be NULL, for the bytes of the
  *  object as uint8. All work on it must be done (see ORDER AND LIFETIME). Another sync than CAI_SYNC_NONE is
  *  refused, so synchronize and store CAI_SYNC_NONE. On failure nothing is stored. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_ABI, CAI_ERR_STALE, CAI_ERR_EXPORT (pending work, a mask, fields), CAI_ERR_UNAVAILABLE,
- *  CAI_ERR_CUDA. CAI_ERR_MEMORY: memory of CUDA's pool, or not of a device, or an array outside of the
- *  object. */
+ *  CAI_ERR_ABI, CAI_ERR_STALE, CAI_ERR_EXPORT (pending work, a mask, fields, the backend),
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_MEMORY: memory of CUDA's pool, or not of a device, or an array
+ *  outside of the object. */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_export(cai_ipc *ipc, cai_manager *manager,
                                                  cai_memory_handle memory, const cai_array *array,
                                                  struct cai_ipc_v0 *out, cai_error *err);
@@ -191,8 +191,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_ipc_export_by_table(cai_ipc *ipc, const ca
  *  Errors: CAI_ERR_ARGUMENT (also if this process exported it), CAI_ERR_ABI (another version, packed_axis),
  *  CAI_ERR_MEMORY (outside the allocation), CAI_ERR_CAPACITY (no mapping is free). Errors of the description:
  *  CAI_ERR_SHAPE, CAI_ERR_TYPESTR, CAI_ERR_STRIDES, CAI_ERR_DATA. CAI_ERR_UNAVAILABLE means that there is no
- *  such device, no context of it, or no function for it. CAI_ERR_CUDA with native 1 means that the producer
- *  freed the memory or ended. */
+ *  such device, no context of it, no function for it, or that the producer's table was of another backend.
+ *  CAI_ERR_CUDA with native 1 means that the producer freed the memory or ended. */
 CAI_API CAI_MUST_CHECK cai_status cai_ipc_import(cai_ipc *ipc, const struct cai_ipc_v0 *in, cai_array *out,
                                                  cai_error *err);
 
@@ -256,7 +256,7 @@ typedef char cai_priv_assert_ipc[((offsetof(struct cai_ipc_v0, ndim) == 12) &
                                   (offsetof(struct cai_ipc_v0, dtype) == 136) &
                                   (offsetof(struct cai_ipc_v0, packed_extent) == 160) &
                                   (offsetof(struct cai_ipc_v0, packed_axis) == 168) &
-                                  (offsetof(struct cai_ipc_v0, reserved) == 172) &
+                                  (offsetof(struct cai_ipc_v0, backend) == 172) &
                                   (offsetof(struct cai_ipc_v0, shape) == 176) &
                                   (offsetof(struct cai_ipc_v0, strides) == 688) &
                                   (sizeof(struct cai_ipc_v0) == 1200)) ? 1 : -1];
@@ -314,6 +314,7 @@ static cai_status cai_priv_ipc_describe(const struct cai_ipc_v0 *in, uint64_t ad
     if (in->flags & CAI_IPC_READ_ONLY) out->flags &= ~(uint32_t)CAI_WRITABLE;
     out->sync = CAI_SYNC_NONE;
     out->memory = CAI_MEMORY_DEVICE;
+    out->backend = in->backend;
     out->packed_axis = in->packed_axis;
     out->packed_extent = in->packed_extent;
     return cai_array_check(out, err);
@@ -331,9 +332,6 @@ static cai_status cai_priv_ipc_judge(const struct cai_ipc_v0 *in, cai_array *out
     if (in->flags & ~(uint32_t)CAI_IPC_READ_ONLY)
         return cai_priv_error(err, CAI_ERR_ABI, "descriptor: flags = 0x%lx has unknown bits",
                               (unsigned long)in->flags);
-    if (in->reserved)
-        return cai_priv_error(err, CAI_ERR_ABI, "descriptor: reserved = %lu is not 0",
-                              (unsigned long)in->reserved);
     if (in->packed_axis == -1 && in->packed_extent)
         return cai_priv_error(err, CAI_ERR_ABI, "descriptor: packed_extent = %lld, and packed_axis is -1",
                               (long long)in->packed_extent);
@@ -666,6 +664,10 @@ static cai_status cai_priv_ipc_write(const cai_ipc *ipc, const cai_memory_ipc *w
     made.offset = where->offset;
     made.size = where->size;
     made.cookie = ipc->cookie;
+    made.backend = cai_priv_backend(ipc->cuda);
+    if (cai_priv_is_foreign(ipc->cuda, array->backend))
+        return cai_priv_error(err, CAI_ERR_EXPORT, "backend = %ld, but the table is of backend %ld",
+                              (long)array->backend, (long)made.backend);
     cai_priv_ipc_fill(&made, array, address);
     CAI_TRY(cai_priv_ipc_judge(&made, &judged, err)); /* the array must be inside the object */
     *out = made;
@@ -789,6 +791,10 @@ CAI_API cai_status cai_ipc_import(cai_ipc *ipc, const struct cai_ipc_v0 *in, cai
     if (copy.process == cai_priv_ipc_process() && copy.cookie == ipc->cookie)
         return cai_priv_ipc_own(err, 0);
     cuda = ipc->cuda;
+    if (copy.backend != cai_priv_backend(cuda))
+        return cai_priv_error(err, CAI_ERR_UNAVAILABLE,
+                              "descriptor: backend = %ld, but the table is of backend %ld",
+                              (long)copy.backend, (long)cai_priv_backend(cuda));
     if (!cuda->device_uuid || !cuda->device_context || !cuda->context_current || !cuda->context_push ||
         !cuda->context_pop || !cuda->ipc_open || !cuda->ipc_close)
         return cai_priv_error(err, CAI_ERR_UNAVAILABLE, "the CUDA table lacks a function that opens memory");
@@ -849,6 +855,7 @@ static cai_status cai_priv_ipc_take_over(cai_array *out, const cai_array *from, 
     made.sync = CAI_SYNC_NONE;
     made.memory = memory->memory;
     made.device = memory->device;
+    made.backend = memory->backend;
     made.packed_axis = from->packed_axis;
     made.packed_extent = from->packed_extent;
     cai_array_own(&made, memory->release, memory->owner);
@@ -890,6 +897,7 @@ CAI_API cai_status cai_ipc_import_copy(cai_ipc *ipc, const struct cai_ipc_v0 *in
         return status;
     }
     from.device = manager->device;
+    from.backend = cai_priv_backend(manager->cuda);
     from.flags |= CAI_WRITABLE;
     cai_array_move(out, &from);
     return CAI_OK;

@@ -1668,6 +1668,7 @@ static void cai_priv_mem_dress(cai_array *array, struct cai_manager_slot *slot)
     if (memory == CAI_MEMORY_MAPPED || memory == CAI_MEMORY_REGISTERED) memory = CAI_MEMORY_PINNED;
     array->memory = memory;
     array->device = memory == CAI_MEMORY_HOST ? CAI_DEVICE_UNKNOWN : slot->manager->device;
+    if (slot->manager->cuda) array->backend = cai_priv_backend(slot->manager->cuda);
     if (memory != CAI_MEMORY_HOST) array->flags |= CAI_ORDERED_FREE; /* free() is in the order of no stream */
     cai_array_own(array, cai_priv_mem_release_array, slot);
 }
@@ -1701,7 +1702,6 @@ CAI_API cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32
     if (made.size && manager->pool) {
         made.sync = CAI_SYNC_STREAM;
         made.stream = stream;
-        made.backend = cai_priv_backend(manager->cuda);
     }
     *out = made;
     return CAI_OK;

@@ -145,7 +145,7 @@ static cai_status cai_priv_move_target(cai_array *out, const cai_array *array, c
     out->data = memory.data;
     out->packed_axis = array->packed_axis;
     out->packed_extent = array->packed_extent;
-    out->backend = array->backend;
+    out->backend = memory.backend;
     out->version = array->version;
     out->device = memory.device;
     out->memory = memory.memory;

@@ -264,6 +264,7 @@ static cai_status cai_priv_mpi_name_stream(cai_array *array, const cai_mpi_optio
     CAI_TRY(cai_stream_drop_event(array, options->pool, err));
     array->sync = CAI_SYNC_STREAM;
     array->stream = own ? own : options->stream;
+    array->backend = cai_priv_backend(options->pool->cuda);
     return cai_stream_remember_thread(array, options->pool, err);
 }
 

@@ -856,6 +856,13 @@ static cai_status cai_priv_migrate_default(const cai_priv_work *work, const cai_
                           (int)stream);
 }
 
+static cai_status cai_priv_work_backend(const cai_priv_work *work, const cai_array *array)
+{
+    if (!cai_priv_is_foreign(work->cuda, array->backend)) return CAI_OK;
+    return cai_priv_error(work->err, CAI_ERR_STREAM, "backend = %ld, but the table is of backend %ld",
+                          (long)array->backend, (long)cai_priv_backend(work->cuda));
+}
+
 static cai_status cai_priv_migrate_check(const cai_array *array, cai_event_pool *pool, uint64_t stream,
                                          uint64_t *thread, cai_error *err)
 {
@@ -866,6 +873,7 @@ static cai_status cai_priv_migrate_check(const cai_array *array, cai_event_pool 
     char here[96], there[96];
     CAI_TRY(cai_priv_work_begin(&work, pool, stream, "cai_migrate", err));
     CAI_TRY(cai_array_check(array, err));
+    CAI_TRY(cai_priv_work_backend(&work, array));
     CAI_TRY(cai_priv_migrate_ask(&work, array, stream, &info));
     device = array->device >= 0 ? array->device : info.device;
     CAI_TRY(cai_priv_migrate_to(&work, stream, device, &context, &device));
@@ -888,6 +896,7 @@ static void cai_priv_migrate_store(cai_array *array, cai_event_pool *pool, uint6
     array->sync = CAI_SYNC_STREAM;
     array->stream = stream;
     array->thread = thread;
+    array->backend = cai_priv_backend(pool->cuda);
 }
 
 CAI_API cai_status cai_migrate(cai_array *array, cai_event_pool *pool, uint64_t stream, cai_error *err)
@@ -1049,6 +1058,7 @@ CAI_API cai_status cai_place_on(cai_stream_cache *cache, int32_t device, const c
     work.cuda = cache->cuda;
     work.err = err;
     if (array) CAI_TRY(cai_array_check(array, err));
+    if (array) CAI_TRY(cai_priv_work_backend(&work, array));
     if (array && !array->size) array = NULL; /* it is nowhere */
     if (array) at.memory = array->memory;
     if (array && array->memory == CAI_MEMORY_DEVICE && array->device < 0)

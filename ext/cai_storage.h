@@ -615,6 +615,7 @@ static void cai_priv_storage_order(cai_storage *s)
     for (i = 0; i < 2; ++i) {
         s->array[i].sync = s->options.pool ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
         s->array[i].stream = s->options.pool ? s->options.home : 0;
+        if (s->options.pool) s->array[i].backend = cai_priv_backend(s->options.pool->cuda);
     }
 }
 
@@ -694,7 +695,6 @@ static cai_status cai_priv_given_fill(cai_storage *s, const cai_array *const giv
         if (!(missing & (i + 1))) continue;
         s->array[i].packed_axis = one->packed_axis;
         s->array[i].packed_extent = one->packed_extent;
-        s->array[i].backend = one->backend;
     }
     return CAI_OK;
 }

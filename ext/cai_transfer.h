@@ -88,6 +88,8 @@ typedef struct cai_transfer {
     int32_t alignment; /* of all addresses and sizes, in bytes: a power of two, at most 256 */
     int32_t ndim;      /* axes of runs */
     int32_t row, plane; /* the axes that a piece takes; -1: none */
+    int32_t backend;    /* CAI_BACKEND_HIP if an array has it: tables of CUDA do not copy it */
+    int32_t reserved;   /* 0 */
     cai_transfer_axis axes[CAI_MAX_NDIM]; /* the largest step of `to` first */
 } cai_transfer;
 
@@ -321,6 +323,8 @@ static void cai_priv_transfer_open(cai_transfer *plan, const cai_array *array, u
     plan->run = array->dtype.itemsize;
     plan->runs = 1;
     plan->ndim = 0;
+    plan->backend = array->backend;
+    plan->reserved = 0;
 }
 
 static cai_status cai_priv_transfer_check(const cai_array *array, const char *name, int writes,
@@ -352,6 +356,7 @@ CAI_API cai_status cai_transfer_plan(cai_transfer *out, const cai_array *to, con
     if (cai_overlap(to, from) != CAI_OVERLAP_NO)
         return cai_priv_error(err, CAI_ERR_EXPECT, "to and from share bytes");
     cai_priv_transfer_open(&plan, to, to->data, from->data);
+    if (from->backend != CAI_BACKEND_CUDA) plan.backend = from->backend;
     for (i = 0; i < to->ndim; ++i)
         cai_priv_transfer_add(&plan, to->shape[i], to->strides[i], from->strides[i]);
     cai_priv_transfer_finish(&plan);
@@ -561,6 +566,9 @@ static cai_status cai_priv_transfer_queue(const cai_transfer *plan, const cai_pr
     const uint64_t stream = way->stream;
     int64_t index;
     cai_piece piece;
+    if (cai_priv_is_foreign(way->cuda, plan->backend))
+        return cai_priv_error(err, CAI_ERR_STREAM, "backend = %ld, but the table is of backend %ld",
+                              (long)plan->backend, (long)cai_priv_backend(way->cuda));
     if (!cai_priv_is_stream(way->cuda, stream))
         return cai_priv_error(err, cai_priv_bad_stream(stream), "%s", cai_priv_stream_fault(stream));
     for (index = 0; cai_transfer_piece(plan, index, &piece); ++index) {

@@ -733,7 +733,8 @@ static void check_import_refusals(void)
     WRONG(d.dtype.itemsize = 0, CAI_ERR_TYPESTR, "itemsize = 0");
     WRONG(d.dtype.alignment = 0, CAI_ERR_TYPESTR, "no dtype");
     WRONG(d.dtype.unit = 3, CAI_ERR_TYPESTR, "no dtype");
-    WRONG(d.reserved = 1, CAI_ERR_ABI, "reserved = 1");
+    WRONG(d.backend = 1, CAI_ERR_UNAVAILABLE, "backend = 1, but the table is of backend 0");
+    WRONG(d.backend = -1, CAI_ERR_UNAVAILABLE, "backend = -1, but");
     WRONG(d.packed_axis = 0, CAI_ERR_ABI, "packed_axis = 0 does not fit");
     WRONG(d.packed_axis = -2, CAI_ERR_ABI, "packed_axis = -2 does not fit");
     WRONG(d.packed_extent = 4, CAI_ERR_ABI, "packed_extent = 4, and packed_axis is -1");
@@ -753,6 +754,50 @@ static void check_import_refusals(void)
     CHECK_BYTES(&x, &clean, sizeof x);
     CHECK_INT(ipc_b.failed, 0);
     CHECK_INT(ipc_b.used, 0);
+    close_ab();
+}
+
+/* Both processes have HIP, or one alone. Arrays say it, also a copy and one without elements. */
+static void check_backend(void)
+{
+    static const int64_t shape[1] = {8}, none[1] = {0};
+    struct cai_ipc_v0 d, empty;
+    cai_event_pool pool_b;
+    cai_emm_hooks hooks;
+    cai_manager emm_b;
+    cai_array x, y;
+    uint64_t s;
+    open_ab(0, 0);
+    cuda_a.flags |= (uint32_t)CAI_CUDA_HIP;
+    x = array_at(CAI_INT32, 0, 1, shape, NULL);
+    GOOD(cai_ipc_export(&ipc_a, &emm, memory, &x, &d, &err));
+    CHECK_INT(d.backend, CAI_BACKEND_HIP);
+    x.backend = CAI_BACKEND_HIP;
+    GOOD(cai_ipc_export(&ipc_a, &emm, memory, &x, &d, &err));
+    y = array_at(CAI_INT32, 0, 1, none, NULL);
+    GOOD(cai_ipc_export(&ipc_a, &emm, memory, &y, &empty, &err));
+    REFUSED(cai_ipc_import(&ipc_b, &d, &y, &err), CAI_ERR_UNAVAILABLE, "descriptor: backend = 1, but the table");
+    CHECK_INT(cai_sim_calls_of(sim_b, "ipc_open"), 0);
+    cuda_b.flags |= (uint32_t)CAI_CUDA_HIP;
+    GOOD(cai_ipc_import(&ipc_b, &d, &y, &err));
+    CHECK_INT(y.backend, CAI_BACKEND_HIP);
+    cai_array_release(&y);
+    CHECK_INT(cai_sim_set_context(sim_b, cai_sim_primary(sim_b, 0)), 0);
+    s = cai_sim_stream_create(sim_b, 1);
+    GOOD(cai_event_pool_init(&pool_b, &cuda_b, NULL, 0, 0, &err));
+    GOOD(cai_emm_hooks_cuda(&hooks, &cuda_b, &err));
+    GOOD(cai_manager_init(&emm_b, &pool_b, &hooks, NULL, &err));
+    GOOD(cai_ipc_import_copy(&ipc_b, &d, &emm_b, s, &y, &err));
+    CHECK_INT(y.backend, CAI_BACKEND_HIP);
+    cai_array_release(&y);
+    GOOD(cai_ipc_import_copy(&ipc_b, &empty, &emm_b, s, &y, &err));
+    CHECK_INT(y.backend, CAI_BACKEND_HIP);
+    GOOD(cai_manager_destroy(&emm_b, &err));
+    GOOD(cai_event_pool_destroy(&pool_b, &err));
+    CHECK_INT(cai_sim_stream_destroy(sim_b, s), 0);
+    cuda_a.flags &= ~(uint32_t)CAI_CUDA_HIP;
+    REFUSED(cai_ipc_export(&ipc_a, &emm, memory, &x, &d, &err), CAI_ERR_EXPORT,
+            "backend = 1, but the table is of backend 0");
     close_ab();
 }
 
@@ -1436,6 +1481,7 @@ static void run(void)
     check_own_process();
     check_export_refusals();
     check_import_refusals();
+    check_backend();
     check_rules();
     check_poor_tables();
     check_faults(0);

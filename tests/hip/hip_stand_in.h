@@ -24,6 +24,7 @@ static int32_t hip_devices = 2;
 static int32_t hip_refused;       /* the next call of hipMemPoolSetAttribute that fails, counted down; 0: none */
 static uint64_t hip_ipc_pointer;  /* of the last exported handle */
 static hipMemcpyKind hip_kind;    /* of the last copy */
+static uint64_t hip_registered, hip_registered_size; /* the last hipHostRegister */
 
 #define HIP_TABLE cai_sim_cuda(hip_sim)
 
@@ -239,13 +240,14 @@ hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void
     return hip_done(0);
 }
 
+/* The base of registered memory is NULL, with success: clr has no address of its own for it. */
 hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *size, hipDeviceptr_t pointer)
 {
     uint64_t first = 0, bytes = 0;
     int32_t error;
     hip_enter();
     error = HIP_TABLE->pointer_range(hip_sim, hip_number(pointer), &first, &bytes);
-    *base = hip_pointer(first);
+    *base = hip_number(pointer) - hip_registered < hip_registered_size ? NULL : hip_pointer(first);
     *size = (size_t)bytes;
     return hip_done(error);
 }
@@ -298,13 +300,20 @@ hipError_t hipHostFree(void *pointer)
 
 hipError_t hipHostRegister(void *pointer, size_t size, unsigned int flags)
 {
+    int32_t error;
     hip_enter();
-    return hip_done(HIP_TABLE->host_register(hip_sim, hip_number(pointer), size, flags));
+    error = HIP_TABLE->host_register(hip_sim, hip_number(pointer), size, flags);
+    if (!error) {
+        hip_registered = hip_number(pointer);
+        hip_registered_size = size;
+    }
+    return hip_done(error);
 }
 
 hipError_t hipHostUnregister(void *pointer)
 {
     hip_enter();
+    if (hip_number(pointer) == hip_registered) hip_registered_size = 0;
     return hip_done(HIP_TABLE->host_unregister(hip_sim, hip_number(pointer)));
 }
 

@@ -79,6 +79,8 @@ SLOTS = [
     ("memory has the current device", r"    info->device = found\.device;\n", r"    (void)hipGetDevice(&info->device);\n"),
     ("memory has no address", r"    info->device_pointer = [^;]*;\n", r""),
     ("a range begins at the pointer", r"    \*base = \(uint64_t\)\(uintptr_t\)first;", r"    *base = pointer;"),
+    ("registered memory begins at 0", r"    return error \|\| first \? error : \(int32_t\)hipErrorNotFound;", r"    return error;"),
+    ("a range without a base has a size", r"    \*size = first \? bytes : 0;", r"    *size = bytes;"),
     ("attributes are swapped", r"hipDeviceAttributePageableMemoryAccess", r"hipDeviceAttributeWarpSize"),
     ("unknown attributes are 0", r"    return \(int32_t\)hipErrorInvalidValue;\n\}\n\nCAI_PRIV_HIP_MAKER\(memory_alloc,", r"    return 0;\n}\n\nCAI_PRIV_HIP_MAKER(memory_alloc,"),
     ("memory is freed at once", r"hipFreeAsync\(CAI_PRIV_HIP_POINTER\(pointer\), cai_priv_hip_stream\(stream\)\)", r"((void)stream, hipFree(CAI_PRIV_HIP_POINTER(pointer)))"),

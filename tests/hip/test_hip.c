@@ -318,6 +318,30 @@ static void test_pointers(void)
     close_sim();
 }
 
+/* HIP does not tell where registered memory begins. So its bounds stay unknown, and any part of it is located. */
+static void test_registered(void)
+{
+    static float block[1024];
+    const uint64_t first = (uint64_t)(uintptr_t)block;
+    const int64_t extent = 16;
+    unsigned char handle[64];
+    uint64_t base = 1, size = 1;
+    cai_location place;
+    cai_array x;
+    open_sim();
+    CHECK_INT(hip->host_register(hip->self, first, sizeof block, 3), 0);
+    CHECK_INT(hip->pointer_range(hip->self, first + 64, &base, &size), 500);
+    CHECK_UINT(base + size, 0);
+    CHECK_INT(cai_array_init(&x, CAI_FLOAT32, 1, &extent, NULL, block + 8, &err), CAI_OK);
+    CHECK_INT(cai_locate(&x, "x", hip, CAI_LOCATE_BOUNDS, &place, &err), CAI_OK);
+    CHECK_INT(x.memory, CAI_MEMORY_PINNED);
+    CHECK_INT(place.bounds, CAI_BOUNDS_UNKNOWN);
+    CHECK_UINT(place.base + place.nbytes, 0);
+    CHECK_INT(hip->ipc_export(hip->self, first, handle), 500); /* and no handle of address 0 */
+    CHECK_INT(hip->host_unregister(hip->self, first), 0);
+    close_sim();
+}
+
 static void test_allocations(void)
 {
     uint64_t s, p = 0, q = 0, pool = 0, have = 0, most = 0, value = 0;
@@ -536,6 +560,7 @@ static void run(void)
     test_streams();
     test_events();
     test_pointers();
+    test_registered();
     test_allocations();
     test_copies();
     test_slots_that_are_missing();

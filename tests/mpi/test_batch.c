@@ -258,7 +258,8 @@ static void test_messages(void)
     }
 }
 
-/* What is received into an array that names no stream, or an event: the array names the stream of the unpack. */
+/* What is received into an array that names no stream, or an event: the array names the stream of the unpack, and
+ * that it is one of HIP. */
 static void test_unnamed(void)
 {
     int engine, kind;
@@ -269,9 +270,12 @@ static void test_unnamed(void)
             cai_mpi_batch batch;
             cai_array *const to = &w.parts[1];
             int direct = engine == CAI_MPI_DIRECT;
+            cai_cuda hip = *cai_sim_cuda(sim);
+            hip.flags |= (uint32_t)CAI_CUDA_HIP;
             cai_sim_set_context(sim, cai_sim_primary(sim, 0));
             build(&w, sim, engine);
             watch_sim = NULL;
+            CHECK_INT(cai_event_pool_init(&w.pool, &hip, NULL, 0, 0, &err), CAI_OK);
             view(&w.field, 4, 1, 1, 4, &w.parts[0]);
             view(&w.field, 0, 1, 1, 4, to);
             w.messages[1].receives = 1;
@@ -284,6 +288,7 @@ static void test_unnamed(void)
             CHECK_INT(cai_mpi_finish(&batch, &err), CAI_OK);
             if (!direct) CHECK_INT(to->sync, CAI_SYNC_STREAM);
             if (!direct) CHECK_UINT(to->stream, kind == 2 ? w.producer : w.stream);
+            if (!direct) CHECK_INT(to->backend, CAI_BACKEND_HIP);
             CHECK_INT(cai_mpi_close(&batch, &err), CAI_OK);
             if (direct) CHECK_INT(cai_stream_drop_event(to, &w.pool, &err), CAI_OK);
             pull_down(&w);

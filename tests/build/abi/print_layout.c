@@ -297,7 +297,7 @@ static void print_ipc(void)
     MEMBER(dtype);
     MEMBER(packed_extent);
     MEMBER(packed_axis);
-    MEMBER(reserved);
+    MEMBER(backend);
     MEMBER(shape);
     MEMBER(strides);
     expect_end(sizeof(STRUCT), "the end");
