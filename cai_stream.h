@@ -687,7 +687,7 @@ static inline int32_t cai_priv_backend(const cai_cuda *cuda)
     return cuda->flags & CAI_CUDA_HIP ? CAI_BACKEND_HIP : CAI_BACKEND_CUDA;
 }
 
-/* Returns whether a table refuses an array. Tables of HIP take arrays of CUDA, as a dictionary cannot say HIP. */
+/* Returns whether a table refuses an array. Tables of HIP take arrays of CUDA: a dictionary cannot say HIP. */
 static inline int cai_priv_is_foreign(const cai_cuda *cuda, int32_t backend)
 {
     return backend != CAI_BACKEND_CUDA && backend != cai_priv_backend(cuda);
