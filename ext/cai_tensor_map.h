@@ -1,4 +1,4 @@
-/* cai_tensor_map.h - an array and a tile as the arguments of cuTensorMapEncodeTiled - v0.2.0
+/* cai_tensor_map.h - an array and a tile as the arguments of cuTensorMapEncodeTiled or Im2col - v0.2.0
  * SPDX-License-Identifier: MIT (text at the end of this file)
  * Plain C99 that is also C++11 and compiles under nvcc. No CUDA, no allocation. */
 
@@ -34,8 +34,9 @@ DO THIS
 
 WHAT IT IS
     A kernel of compute capability 9.0 or higher copies tiles of an array to shared memory through a tensor
-    map (TMA). cuTensorMapEncodeTiled makes the map. If it refuses, it does not say why. A plan has the
-    arguments of this call, or an error says which condition does not hold.
+    map (TMA). cuTensorMapEncodeTiled makes the map, for convolutions cuTensorMapEncodeIm2col. If a call
+    refuses, it does not say why. A plan has the arguments of the call, or an error says which condition does
+    not hold.
 
         cai_tensor_tile tile = {0};
         cai_tensor_map_plan plan;
@@ -49,11 +50,12 @@ WHAT IT IS
     gives its coordinates in CUDA's order: the column first, then the row.
 
 THREADS
-    The function keeps no state. Any number of threads may call it.
+    The functions keep no state. Any number of threads may call them.
 */
 
 #if defined(CAI_NAMESPACE)
 #define cai_tensor_map_of CAI_PRIV_RENAMED(cai_tensor_map_of)
+#define cai_im2col_map_of CAI_PRIV_RENAMED(cai_im2col_map_of)
 #endif
 
 #ifdef __cplusplus
@@ -121,14 +123,18 @@ typedef struct cai_tensor_map_plan {
 #define CAI_PRIV_MAP_POINTER(value) ((void *)(uintptr_t)(value))
 #endif
 
-/** All arguments of cuTensorMapEncodeTiled after the first. cuda.h must be included where you use it. */
-#define CAI_TENSOR_MAP_ARGUMENTS(plan)                                                                       \
+#define CAI_PRIV_MAP_ARRAY(plan)                                                                             \
     CAI_PRIV_MAP_CAST(CUtensorMapDataType, (plan).type), (plan).rank, CAI_PRIV_MAP_POINTER((plan).address),  \
-        (plan).dims, (plan).strides, (plan).box, (plan).steps,                                               \
-        CAI_PRIV_MAP_CAST(CUtensorMapInterleave, (plan).interleave),                                         \
+        (plan).dims, (plan).strides
+#define CAI_PRIV_MAP_MODES(plan)                                                                             \
+    CAI_PRIV_MAP_CAST(CUtensorMapInterleave, (plan).interleave),                                             \
         CAI_PRIV_MAP_CAST(CUtensorMapSwizzle, (plan).swizzle),                                               \
         CAI_PRIV_MAP_CAST(CUtensorMapL2promotion, (plan).l2_promotion),                                      \
         CAI_PRIV_MAP_CAST(CUtensorMapFloatOOBfill, (plan).fill)
+
+/** All arguments of cuTensorMapEncodeTiled after the first. cuda.h must be included where you use it. */
+#define CAI_TENSOR_MAP_ARGUMENTS(plan)                                                                       \
+    CAI_PRIV_MAP_ARRAY(plan), (plan).box, (plan).steps, CAI_PRIV_MAP_MODES(plan)
 
 /** Plans a tensor map. The conditions are those that the comment on cuTensorMapEncodeTiled in cuda.h lists
  *  (CUDA 13.0).
@@ -153,11 +159,66 @@ typedef struct cai_tensor_map_plan {
  *  With interleave the axes are passed on as they are. The document does not say how slices follow one
  *  another.
  *  The device is not known here: the driver of an older one may refuse what is new in CUDA 12.8.
- *  cuTensorMapEncodeIm2col takes the same type, dims and strides. Mask, stream and memory do not count: call
- *  cai_expect before. On failure `out` is unchanged. Errors: CAI_ERR_EXPECT (the array) and CAI_ERR_ARGUMENT
- *  (the tile, NULL), with the axis as index, CAI_ERR_ABI. */
+ *  Mask, stream and memory do not count: call cai_expect before. On failure `out` is unchanged. Errors:
+ *  CAI_ERR_EXPECT (the array) and CAI_ERR_ARGUMENT (the tile, NULL), with the axis as index, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_tensor_map_of(const cai_array *array, const cai_tensor_tile *tile,
                                                     cai_tensor_map_plan *out, cai_error *err);
+
+/* -------------------------------------------------------------------- >>columns */
+/** What a kernel copies at once in im2col mode: a column of pixels, and some channels of each. Zero it, then
+ *  set `channels`, `pixels` and what else differs. The axes of the array are N, W, C, or N, H, W, C, or
+ *  N, D, H, W, C. `lower`, `upper` and `steps` have the axes between N and C, in this order, and 0 past them.
+ *  A convolution has lower = -(padding before), upper = padding behind - dilation * (filter - 1), steps =
+ *  stride: one pixel of the box for each pixel of the output. */
+typedef struct cai_im2col_tile {
+    int32_t lower[3]; /* first pixel of the box, counted from the first one of the axis */
+    int32_t upper[3]; /* last pixel of the box, counted from the last one of the axis */
+    int32_t steps[3]; /* every n-th pixel of the box, 1 to 8; 0 is 1 */
+    int32_t channels; /* elements of a pixel, 1 to 256 */
+    int32_t pixels;   /* of a column, 1 to 1024. Steps do not change how many are copied */
+    int32_t type, interleave, swizzle, l2_promotion, fill; /* as in cai_tensor_tile */
+} cai_im2col_tile;
+
+/** The arguments of cuTensorMapEncodeIm2col, in CUDA's order of dimensions: C, W, H, D, N. What is past the
+ *  rank is 0. */
+typedef struct cai_im2col_map_plan {
+    uint64_t address;      /* globalAddress */
+    uint64_t dims[5];      /* globalDim: elements */
+    uint64_t strides[4];   /* globalStrides: bytes, of dimensions 1 to 4 */
+    int32_t lower[3];      /* pixelBoxLowerCorner: W, H, D */
+    int32_t upper[3];      /* pixelBoxUpperCorner: W, H, D */
+    uint32_t channels;     /* channelsPerPixel */
+    uint32_t pixels;       /* pixelsPerColumn */
+    uint32_t steps[5];     /* elementStrides: 1 for C and N */
+    uint32_t rank;         /* tensorRank */
+    int32_t type, interleave, swizzle, l2_promotion, fill;
+    uint64_t column_bytes; /* of shared memory that a copy fills, with gaps (ALIGN16B); 0 with interleave */
+} cai_im2col_map_plan;
+
+/** All arguments of cuTensorMapEncodeIm2col after the first. cuda.h must be included where you use it. */
+#define CAI_IM2COL_MAP_ARGUMENTS(plan)                                                                       \
+    CAI_PRIV_MAP_ARRAY(plan), (plan).lower, (plan).upper, (plan).channels, (plan).pixels, (plan).steps,      \
+        CAI_PRIV_MAP_MODES(plan)
+
+/** Plans a tensor map of im2col mode. The conditions are those of the comment on cuTensorMapEncodeIm2col in
+ *  cuda.h (CUDA 13.0). For array, type and modes they are those of cai_tensor_map_of.
+ *  - ndim is 3 to 5.
+ *  - Along an axis of n pixels the box has those from lower to n - 1 + upper (PTX ISA, im2col mode; CUTLASS
+ *    counts the same). It has at least one: this is the "non-zero area" of cuda.h.
+ *  - A corner is -32768 to 32767 with ndim 3, -128 to 127 with ndim 4, -16 to 15 with ndim 5.
+ *  - Without interleave channels have a multiple of 16 bytes, at most those of the swizzle. cuda.h demands
+ *    the multiple for tiles only. Here it is our rule: CUTLASS has no other columns. ALIGN16B needs 128
+ *    channels.
+ *  - N and C have no steps: PTX ISA has them for D, H and W.
+ *  cuda.h lists corners as {D, H, W}. CUTLASS, Triton and cuda.core pass W first, as in all other arguments,
+ *  and so does the plan. The kernel's coordinates are C, then lower + stride * (pixel of the output) for W, H
+ *  and D, then N. Its offsets are dilation * (place in the filter) for W, H and D. With ndim 3 they are at
+ *  most 65535, with ndim 4 255, with ndim 5 31.
+ *  cuTensorMapEncodeIm2colWide (compute capability 10.0) has no plan.
+ *  On failure `out` is unchanged. Errors are those of cai_tensor_map_of. For lower, upper and steps the index
+ *  is that in these arrays. */
+CAI_API CAI_MUST_CHECK cai_status cai_im2col_map_of(const cai_array *array, const cai_im2col_tile *tile,
+                                                    cai_im2col_map_plan *out, cai_error *err);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -166,7 +227,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_tensor_map_of(const cai_array *array, cons
 #endif /* CAI_TENSOR_MAP_H_INCLUDED */
 
 /* ============================================================ >>implementation
- *   >>modes  >>boxes  >>arrays */
+ *   >>modes  >>boxes  >>arrays  >>corners */
 
 #if defined(CAI_TENSOR_MAP_IMPLEMENTATION) && !defined(CAI_TENSOR_MAP_IMPLEMENTED)
 #define CAI_TENSOR_MAP_IMPLEMENTED
@@ -208,6 +269,15 @@ static int cai_priv_map_wide(int32_t type)
     return type >= CAI_TENSOR_MAP_16U4_ALIGN16B;
 }
 
+static const char *cai_priv_map_type_name(int32_t type)
+{
+    static const char *const names[16] = {
+        "UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT64", "BFLOAT16",
+        "FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ", "16U4_ALIGN8B", "16U4_ALIGN16B", "16U6_ALIGN16B",
+    };
+    return names[type];
+}
+
 /* Returns the bits of an element. */
 static int32_t cai_priv_map_bits(int32_t type)
 {
@@ -218,7 +288,7 @@ static int32_t cai_priv_map_bits(int32_t type)
 static cai_status cai_priv_map_option(const char *name, int32_t value, int32_t last, cai_error *err)
 {
     if (value >= 0 && value <= last) return CAI_OK;
-    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s = %d is not in 0..%d", name, value, last);
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.%s = %d is not in 0..%d", name, value, last);
 }
 
 /* Checks each enumerator by itself. */
@@ -244,36 +314,46 @@ static cai_status cai_priv_map_modes(const cai_tensor_map_plan *plan, cai_error 
 {
     const int32_t type = plan->type, swizzle = plan->swizzle;
     if (plan->interleave == CAI_TENSOR_MAP_INTERLEAVE_32B && swizzle != CAI_TENSOR_MAP_SWIZZLE_32B)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "swizzle = %d: INTERLEAVE_32B needs SWIZZLE_32B, 1",
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.swizzle = %d: INTERLEAVE_32B needs SWIZZLE_32B, 1",
                               swizzle);
     if (plan->interleave && type == CAI_TENSOR_MAP_16U6_ALIGN16B)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "interleave = %d: type 16U6_ALIGN16B needs 0",
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.interleave = %d: type 16U6_ALIGN16B needs 0",
                               plan->interleave);
     if (cai_priv_map_wide(plan->type) && !cai_priv_map_wide_swizzle(plan->type, plan->swizzle))
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "swizzle = %d is not for type %d", swizzle, type);
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.swizzle = %d is not for type %s", swizzle,
+                              cai_priv_map_type_name(type));
     if (plan->fill && (type < CAI_TENSOR_MAP_FLOAT16 || type > CAI_TENSOR_MAP_TFLOAT32_FTZ))
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "fill = %d: type %d has no NaN", plan->fill, type);
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.fill = %d: type %s has no NaN", plan->fill,
+                              cai_priv_map_type_name(type));
     return CAI_OK;
 }
 
 /* ---------------------------------------------------------------------- >>boxes */
-/* Checks the last axis of a box. */
-static cai_status cai_priv_map_inner(const cai_tensor_map_plan *plan, int32_t axis, cai_error *err)
+/* Returns the bytes of shared memory that dimension 0 of a box fills. ALIGN16B: 16 values fill 16 bytes. */
+static uint64_t cai_priv_map_inner_bytes(const cai_tensor_map_plan *plan)
+{
+    if (cai_priv_map_wide(plan->type)) return plan->box[0];
+    return plan->box[0] * (uint64_t)cai_priv_map_bits(plan->type) / 8;
+}
+
+/* Checks dimension 0 of a box: `name`, which has the index `axis`. */
+static cai_status cai_priv_map_inner(const cai_tensor_map_plan *plan, const char *name, int32_t axis,
+                                     cai_error *err)
 {
     static const uint8_t spans[7] = {0, 32, 64, 128, 128, 128, 128};
     const int32_t box = (int32_t)plan->box[0], bits = box * cai_priv_map_bits(plan->type);
     const int32_t span = spans[plan->swizzle];
     if (cai_priv_map_wide(plan->type) && box != 128)
-        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "box[%d] = %d: type %d needs 128", axis, box,
-                                 plan->type);
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "tile.%s = %d: type %s needs 128", name, box,
+                                 cai_priv_map_type_name(plan->type));
     if (plan->interleave) return CAI_OK;
     if (bits % 128)
         return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis,
-                                 "box[%d] = %d: %d x %d bits are not a multiple of 16 bytes", axis, box, box,
+                                 "tile.%s = %d: %d x %d bits are not a multiple of 16 bytes", name, box, box,
                                  bits / box);
     if (span && bits > 8 * span)
         return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis,
-                                 "box[%d] = %d: %d bytes are more than the %d of swizzle %d", axis, box,
+                                 "tile.%s = %d: %d bytes are more than %d (tile.swizzle = %d)", name, box,
                                  bits / 8, span, plan->swizzle);
     return CAI_OK;
 }
@@ -286,11 +366,11 @@ static cai_status cai_priv_map_axis(const cai_tensor_tile *tile, int32_t axis, c
     const int32_t box = tile->box[axis], step = tile->steps[axis];
     const int32_t most = dim < 0 ? 0 : dim > 0 || plan->interleave ? 8 : 1;
     if (dim < 0 ? box != 0 : box < 1 || box > 256)
-        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "box[%d] = %d: %s", axis, box,
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "tile.box[%d] = %d: %s", axis, box,
                                  dim < 0 ? "the array has no such axis" : "it is not in 1..256");
     if (step < 0 || step > most)
-        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "steps[%d] = %d is not in 0..%d%s", axis, step,
-                                 most, most == 1 ? ": CUDA ignores those of the last axis" : "");
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, axis, "tile.steps[%d] = %d is not in 0..%d%s", axis,
+                                 step, most, most == 1 ? ": CUDA ignores those of the last axis" : "");
     if (dim < 0) return CAI_OK;
     plan->box[dim] = (uint32_t)box;
     plan->steps[dim] = step ? (uint32_t)step : 1;
@@ -299,14 +379,14 @@ static cai_status cai_priv_map_axis(const cai_tensor_tile *tile, int32_t axis, c
 
 static cai_status cai_priv_map_box(const cai_tensor_tile *tile, cai_tensor_map_plan *plan, cai_error *err)
 {
+    static const char *const names[5] = {"box[0]", "box[1]", "box[2]", "box[3]", "box[4]"};
+    const int32_t last = (int32_t)plan->rank - 1;
     int32_t axis;
     uint32_t dim;
     for (axis = 0; axis < CAI_TENSOR_MAP_MAX_NDIM; ++axis) CAI_TRY(cai_priv_map_axis(tile, axis, plan, err));
-    CAI_TRY(cai_priv_map_inner(plan, (int32_t)plan->rank - 1, err));
+    CAI_TRY(cai_priv_map_inner(plan, names[last], last, err));
     if (plan->interleave) return CAI_OK;
-    plan->box_bytes = plan->box[0]; /* ALIGN16B: 16 values fill 16 bytes */
-    if (!cai_priv_map_wide(plan->type))
-        plan->box_bytes = plan->box_bytes * (uint64_t)cai_priv_map_bits(plan->type) / 8;
+    plan->box_bytes = cai_priv_map_inner_bytes(plan);
     for (dim = 1; dim < plan->rank; ++dim)
         plan->box_bytes *= (plan->box[dim] + plan->steps[dim] - 1) / plan->steps[dim];
     return CAI_OK;
@@ -340,37 +420,49 @@ static cai_status cai_priv_map_narrow(const cai_dtype *dtype, int32_t type, cai_
     if (values > 1 && dtype->bits == cai_priv_map_bits(type)) return CAI_OK;
     if (values == 1)
         return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
-                                 "%s has a byte for each value: type %d packs them", name, type);
+                                 "%s has a byte for each value: type %s packs them", name,
+                                 cai_priv_map_type_name(type));
     if (dtype->bits < 4)
         return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
                                  "%s has no type of a tensor map (as bytes: cai_view_reinterpret)", name);
-    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "%s: name %s (tile.type)", name,
+    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
+                             "%s: name %s (tile.type; as bytes: cai_view_reinterpret)", name,
                              dtype->bits == 6 ? "16U6_ALIGN16B" : "16U4_ALIGN8B or 16U4_ALIGN16B");
+}
+
+static cai_status cai_priv_map_no_type(const cai_dtype *dtype, cai_error *err)
+{
+    const int32_t size = dtype->itemsize;
+    const int any = size == 2 || size == 4 || size == 8;
+    char typestr[CAI_TYPESTR_SIZE];
+    (void)cai_dtype_typestr(dtype, typestr, CAI_TYPESTR_SIZE);
+    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "%s has no type of a tensor map: %s", typestr,
+                             any ? "name one of its size (tile.type)"
+                                 : "none has its size (as smaller elements: cai_view_reinterpret)");
 }
 
 static cai_status cai_priv_map_type(const cai_dtype *dtype, int32_t given, int32_t *type, cai_error *err)
 {
     int32_t bytes;
     *type = given || cai_dtype_values(dtype) > 1 ? given : cai_priv_map_type_of(dtype);
-    if (*type < 0)
-        return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
-                                 "%s has no type of a tensor map: name one of %d bytes (tile.type)",
-                                 cai_dtype_name(dtype->code), dtype->itemsize);
+    if (*type < 0) return cai_priv_map_no_type(dtype, err);
     if (dtype->itemsize && dtype->bits && (cai_dtype_values(dtype) > 1 || cai_priv_map_bits(*type) < 8))
         return cai_priv_map_narrow(dtype, *type, err);
     bytes = (cai_priv_map_bits(*type) + 7) / 8; /* values of 4 and 6 bits may be in arrays of bytes */
     if (dtype->itemsize == bytes) return CAI_OK;
-    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "type %d is for an itemsize of %d, not of %d", *type,
-                             bytes, dtype->itemsize);
+    return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "type %s is for an itemsize of %d, not of %d",
+                             cai_priv_map_type_name(*type), bytes, dtype->itemsize);
 }
 
-static cai_status cai_priv_map_rank(const cai_array *array, cai_tensor_map_plan *plan, cai_error *err)
+static cai_status cai_priv_map_rank(const cai_array *array, int im2col, cai_tensor_map_plan *plan,
+                                    cai_error *err)
 {
-    const int32_t least = plan->interleave ? 3 : 1;
+    const int32_t least = im2col || plan->interleave ? 3 : 1;
+    const char *const mode = im2col ? " of im2col mode" : plan->interleave ? " with interleave" : "";
     plan->rank = (uint32_t)array->ndim;
     if (array->ndim >= least && array->ndim <= CAI_TENSOR_MAP_MAX_NDIM) return CAI_OK;
     return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, -1, "the array has %d dimensions, a tensor map%s %d to 5",
-                             array->ndim, plan->interleave ? " with interleave" : "", least);
+                             array->ndim, mode, least);
 }
 
 /* Stores the values of the last axis of a packed array. Unused bits of its last element are outside. */
@@ -389,8 +481,8 @@ static cai_status cai_priv_map_values(const cai_array *array, int32_t axis, cai_
                                  most);
     if (extent % unit)
         return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, axis,
-                                 "packed_extent = %lld: type %d takes multiples of %d values", extent,
-                                 plan->type, unit);
+                                 "packed_extent = %lld: type %s takes multiples of %d values", extent,
+                                 cai_priv_map_type_name(plan->type), unit);
     plan->dims[0] = (uint64_t)extent;
     return CAI_OK;
 }
@@ -409,10 +501,27 @@ static cai_status cai_priv_map_extent(const cai_array *array, int32_t axis, cai_
                                  (long long)extent, (long long)(most / 8 * per));
     if (extent % unit)
         return cai_priv_map_fail(err, CAI_ENTRY_SHAPE, axis,
-                                 "shape[%d] = %lld: type %d takes multiples of %d bytes", axis,
-                                 (long long)extent, plan->type, unit);
+                                 "shape[%d] = %lld: type %s takes multiples of %d bytes", axis,
+                                 (long long)extent, cai_priv_map_type_name(plan->type), unit);
     plan->dims[dim] = (uint64_t)(extent * 8 / per);
     return CAI_OK;
+}
+
+/* Fills the error of a last axis that is not contiguous. Of a transposed array another axis is. */
+static cai_status cai_priv_map_apart(const cai_array *array, int32_t last, cai_error *err)
+{
+    const int32_t size = array->dtype.itemsize;
+    const long long stride = array->strides[last];
+    int32_t axis = 0;
+    while (axis < last && array->strides[axis] != size) ++axis;
+    if (axis == last)
+        return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, last,
+                                 "strides[%d] = %lld, not %d: the last axis must be contiguous", last, stride,
+                                 size);
+    return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, last,
+                             "strides[%d] = %lld, not %d: the last axis must be contiguous, and axis %d is "
+                             "(cai_view_permute)",
+                             last, stride, size, axis);
 }
 
 /* Stores a stride. Dimension 0 has none. One that no element uses becomes one that CUDA takes. */
@@ -424,10 +533,7 @@ static cai_status cai_priv_map_stride(const cai_array *array, int32_t axis, int3
     const int fits = stride >= 0 && stride <= most && stride % unit == 0;
     if (dim) plan->strides[dim - 1] = (uint64_t)(fits ? stride : unit);
     if (array->shape[axis] == 1) return CAI_OK;
-    if (dim == 0 && stride != array->dtype.itemsize)
-        return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, axis,
-                                 "strides[%d] = %lld, not %d: the last axis must be contiguous", axis, stride,
-                                 array->dtype.itemsize);
+    if (dim == 0 && stride != array->dtype.itemsize) return cai_priv_map_apart(array, axis, err);
     if (dim == 0 || fits) return CAI_OK;
     if (stride % unit == 0)
         return cai_priv_map_fail(err, CAI_ENTRY_STRIDES, axis, "strides[%d] = %lld is not in 0..%lld", axis,
@@ -436,32 +542,117 @@ static cai_status cai_priv_map_stride(const cai_array *array, int32_t axis, int3
                              stride, unit);
 }
 
-CAI_API cai_status cai_tensor_map_of(const cai_array *array, const cai_tensor_tile *tile,
-                                     cai_tensor_map_plan *out, cai_error *err)
+/* Stores what both kinds of maps have: the array, and the modes of a tile. */
+static cai_status cai_priv_map_array(const cai_array *array, const cai_tensor_tile *tile, int im2col,
+                                     cai_tensor_map_plan *plan, cai_error *err)
 {
-    cai_tensor_map_plan plan;
     int32_t axis, unit;
-    if (!tile || !out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile or out is NULL");
     CAI_TRY(cai_array_check(array, err));
     CAI_TRY(cai_priv_map_options(tile, err));
-    memset(&plan, 0, sizeof plan);
-    plan.interleave = tile->interleave;
-    plan.swizzle = tile->swizzle;
-    plan.l2_promotion = tile->l2_promotion;
-    plan.fill = tile->fill;
-    plan.address = array->data;
-    CAI_TRY(cai_priv_map_type(&array->dtype, tile->type, &plan.type, err));
-    CAI_TRY(cai_priv_map_modes(&plan, err));
-    CAI_TRY(cai_priv_map_rank(array, &plan, err));
-    unit = plan.interleave == CAI_TENSOR_MAP_INTERLEAVE_32B || cai_priv_map_wide(plan.type) ? 32 : 16;
-    for (axis = 0; axis < array->ndim; ++axis) {
-        CAI_TRY(cai_priv_map_extent(array, axis, &plan, err));
-        CAI_TRY(cai_priv_map_stride(array, axis, unit, &plan, err));
+    memset(plan, 0, sizeof *plan);
+    plan->interleave = tile->interleave;
+    plan->swizzle = tile->swizzle;
+    plan->l2_promotion = tile->l2_promotion;
+    plan->fill = tile->fill;
+    plan->address = array->data;
+    CAI_TRY(cai_priv_map_type(&array->dtype, tile->type, &plan->type, err));
+    CAI_TRY(cai_priv_map_modes(plan, err));
+    CAI_TRY(cai_priv_map_rank(array, im2col, plan, err));
+    unit = plan->interleave == CAI_TENSOR_MAP_INTERLEAVE_32B || cai_priv_map_wide(plan->type) ? 32 : 16;
+    for (axis = array->ndim - 1; axis >= 0; --axis) { /* the last one first: a transposed array fails there */
+        CAI_TRY(cai_priv_map_extent(array, axis, plan, err));
+        CAI_TRY(cai_priv_map_stride(array, axis, unit, plan, err));
     }
     if (array->data % (uint64_t)unit)
         return cai_priv_map_fail(err, CAI_ENTRY_DATA, 0, "data = 0x%llx is not a multiple of %d",
                                  (unsigned long long)array->data, unit);
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_tensor_map_of(const cai_array *array, const cai_tensor_tile *tile,
+                                     cai_tensor_map_plan *out, cai_error *err)
+{
+    cai_tensor_map_plan plan;
+    if (!tile || !out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile or out is NULL");
+    CAI_TRY(cai_priv_map_array(array, tile, 0, &plan, err));
     CAI_TRY(cai_priv_map_box(tile, &plan, err));
+    *out = plan;
+    return CAI_OK;
+}
+
+/* ------------------------------------------------------------------- >>corners */
+static cai_status cai_priv_map_within(const char *name, int32_t at, int32_t value, int32_t least,
+                                      int32_t most, cai_error *err)
+{
+    if (value >= least && value <= most) return CAI_OK;
+    return cai_priv_map_fail(err, CAI_ENTRY_NONE, at, "tile.%s[%d] = %d is not in %d..%d", name, at, value,
+                             least, most);
+}
+
+/* Checks the box along a spatial axis, and stores it. */
+static cai_status cai_priv_map_corner(const cai_im2col_tile *tile, int32_t at, cai_im2col_map_plan *plan,
+                                      cai_error *err)
+{
+    static const int32_t mosts[6] = {0, 0, 0, 32767, 127, 15};
+    const int32_t dim = (int32_t)plan->rank - 2 - at, most = dim < 1 ? 0 : mosts[plan->rank];
+    const int32_t lower = tile->lower[at], upper = tile->upper[at], step = tile->steps[at];
+    CAI_TRY(cai_priv_map_within("lower", at, lower, dim < 1 ? 0 : -most - 1, most, err));
+    CAI_TRY(cai_priv_map_within("upper", at, upper, dim < 1 ? 0 : -most - 1, most, err));
+    CAI_TRY(cai_priv_map_within("steps", at, step, 0, dim < 1 ? 0 : 8, err));
+    if (dim < 1) return CAI_OK;
+    if ((int64_t)plan->dims[dim] + upper <= lower)
+        return cai_priv_map_fail(err, CAI_ENTRY_NONE, at,
+                                 "tile.upper[%d] = %d: the box has no pixel of %lld with lower[%d] = %d", at,
+                                 upper, (long long)plan->dims[dim], at, lower);
+    plan->lower[dim - 1] = lower;
+    plan->upper[dim - 1] = upper;
+    plan->steps[dim] = step ? (uint32_t)step : 1;
+    return CAI_OK;
+}
+
+static cai_status cai_priv_map_column(const cai_im2col_tile *tile, cai_tensor_map_plan *inner,
+                                      cai_im2col_map_plan *plan, cai_error *err)
+{
+    int32_t at;
+    for (at = 0; at < 3; ++at) CAI_TRY(cai_priv_map_corner(tile, at, plan, err));
+    if (tile->channels < 1 || tile->channels > 256)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.channels = %d is not in 1..256", tile->channels);
+    if (tile->pixels < 1 || tile->pixels > 1024)
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile.pixels = %d is not in 1..1024", tile->pixels);
+    inner->box[0] = (uint32_t)tile->channels;
+    CAI_TRY(cai_priv_map_inner(inner, "channels", -1, err));
+    plan->channels = inner->box[0];
+    plan->pixels = (uint32_t)tile->pixels;
+    if (!plan->interleave) plan->column_bytes = plan->pixels * cai_priv_map_inner_bytes(inner);
+    return CAI_OK;
+}
+
+CAI_API cai_status cai_im2col_map_of(const cai_array *array, const cai_im2col_tile *tile,
+                                     cai_im2col_map_plan *out, cai_error *err)
+{
+    cai_tensor_tile modes;
+    cai_tensor_map_plan common;
+    cai_im2col_map_plan plan;
+    if (!tile || !out) return cai_priv_error(err, CAI_ERR_ARGUMENT, "tile or out is NULL");
+    memset(&modes, 0, sizeof modes);
+    modes.type = tile->type;
+    modes.interleave = tile->interleave;
+    modes.swizzle = tile->swizzle;
+    modes.l2_promotion = tile->l2_promotion;
+    modes.fill = tile->fill;
+    CAI_TRY(cai_priv_map_array(array, &modes, 1, &common, err));
+    memset(&plan, 0, sizeof plan);
+    plan.address = common.address;
+    memcpy(plan.dims, common.dims, sizeof plan.dims);
+    memcpy(plan.strides, common.strides, sizeof plan.strides);
+    plan.steps[0] = plan.steps[array->ndim - 1] = 1;
+    plan.rank = common.rank;
+    plan.type = common.type;
+    plan.interleave = common.interleave;
+    plan.swizzle = common.swizzle;
+    plan.l2_promotion = common.l2_promotion;
+    plan.fill = common.fill;
+    CAI_TRY(cai_priv_map_column(tile, &common, &plan, err));
     *out = plan;
     return CAI_OK;
 }

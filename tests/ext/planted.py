@@ -5,8 +5,8 @@ names must see each.
 
     tests/ext/planted.py [--operations N] [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
-place_model.c is the random model of places, test_ipc.c has a context that ends under an import, test_tensor_map.c has
-CUDA's document as a table. Prints one line per defect: the first check that fails. A defect that is not found, or that
+place_model.c is the random model of places, test_ipc.c has a context that ends under an import, test_tensor_map.c and
+test_im2col_map.c have CUDA's documents as tables. Prints one line per defect: the first check that fails. A defect that is not found, or that
 does not apply to the header any more, is a failure, and so is a failing check without a defect. Exit status 0: all
 found; 1: not; 77: no C compiler.
 """
@@ -96,8 +96,8 @@ IMPORTS = [
 TENSOR_MAPS = [
     ("a rank of 0", r"array->ndim >= least &&", r"array->ndim >= 0 &&"),
     ("a rank of 6", r"CAI_TENSOR_MAP_MAX_NDIM\) return CAI_OK;", r"6) return CAI_OK;"),
-    ("interleave with two dimensions", r"least = plan->interleave \? 3 : 1;", r"least = 1;"),
-    ("three dimensions for all", r"least = plan->interleave \? 3 : 1;", r"least = 3;"),
+    ("interleave with two dimensions", r"least = im2col \|\| plan->interleave \? 3 : 1;", r"least = im2col ? 3 : 1;"),
+    ("three dimensions for all", r"least = im2col \|\| plan->interleave \? 3 : 1;", r"least = 3;"),
     ("an extent of 0", r"extent < 1 \|\| extent > most / 8", r"extent < 0 || extent > most / 8"),
     ("a packed extent of 0", r"extent < 1 \|\| extent > most\)", r"extent < 0 || extent > most)"),
     ("packed extents below 2^32", r"extent > most\)", r"extent >= most)"),
@@ -113,9 +113,9 @@ TENSOR_MAPS = [
     ("wide types have any extent", r"    if \(extent % unit\)\n(?=[^;]*\n[^;]*\"shape)", r"    if (0)\n"),
     ("wide types have extents of 64 bytes", r"\? 16 \* bits : 1;", r"? 64 : 1;"),
     ("strides of 8", r"stride % unit == 0;", r"stride % 8 == 0;"),
-    ("interleave of 32 bytes with strides of 16", r"unit = plan\.interleave == CAI_TENSOR_MAP_INTERLEAVE_32B \|\| ", r"unit = "),
-    ("interleave of 16 bytes with strides of 32", r"unit = plan\.interleave == CAI_TENSOR_MAP_INTERLEAVE_32B \|\| ", r"unit = plan.interleave || "),
-    ("wide types with strides of 16", r" \|\| cai_priv_map_wide\(plan\.type\) \? 32 : 16;", r" ? 32 : 16;"),
+    ("interleave of 32 bytes with strides of 16", r"unit = plan->interleave == CAI_TENSOR_MAP_INTERLEAVE_32B \|\| ", r"unit = "),
+    ("interleave of 16 bytes with strides of 32", r"unit = plan->interleave == CAI_TENSOR_MAP_INTERLEAVE_32B \|\| ", r"unit = plan->interleave || "),
+    ("wide types with strides of 16", r" \|\| cai_priv_map_wide\(plan->type\) \? 32 : 16;", r" ? 32 : 16;"),
     ("16U4_ALIGN8B is wide", r"return type >= CAI_TENSOR_MAP_16U4_ALIGN16B;", r"return type >= CAI_TENSOR_MAP_16U4_ALIGN8B;"),
     ("16U6_ALIGN16B alone is wide", r"return type >= CAI_TENSOR_MAP_16U4_ALIGN16B;", r"return type > CAI_TENSOR_MAP_16U4_ALIGN16B;"),
     ("strides of 2^40", r"most = \(1ll << 40\) - 1;", r"most = 1ll << 40;"),
@@ -168,28 +168,76 @@ TENSOR_MAPS = [
     ("the named type is not taken", r"\*type = given \|\| cai_dtype_values\(dtype\) > 1 \? given :", r"*type ="),
     ("bytes of a box without steps", r"\(plan->box\[dim\] \+ plan->steps\[dim\] - 1\) / plan->steps\[dim\]", r"plan->box[dim]"),
     ("bytes of a box, rounded down", r"\(plan->box\[dim\] \+ plan->steps\[dim\] - 1\) / plan->steps\[dim\]", r"plan->box[dim] / plan->steps[dim]"),
-    ("bytes of a box without gaps", r"    if \(!cai_priv_map_wide\(plan->type\)\)\n", r"    if (1)\n"),
+    ("bytes of a box without gaps", r"    if \(cai_priv_map_wide\(plan->type\)\) return plan->box\[0\];\n", r""),
     ("out changes before it is known that it can", r"    CAI_TRY\(cai_priv_map_box\(tile, &plan, err\)\);\n    \*out = plan;", r"    *out = plan;\n    CAI_TRY(cai_priv_map_box(tile, &plan, err));\n    *out = plan;"),
+]
+
+# Of im2col mode
+COLUMNS = [
+    ("im2col: two dimensions", r"least = im2col \|\| plan->interleave \? 3 : 1;", r"least = plan->interleave ? 3 : im2col ? 2 : 1;"),
+    ("im2col: corners of 16 bits for all", r"mosts\[6\] = \{0, 0, 0, 32767, 127, 15\}", r"mosts[6] = {0, 0, 0, 32767, 32767, 32767}"),
+    ("im2col: corners up to 16 with five dimensions", r"32767, 127, 15\}", r"32767, 127, 16}"),
+    ("im2col: corners up to 126 with four dimensions", r"32767, 127, 15\}", r"32767, 126, 15}"),
+    ("im2col: corners up to 32766 with three dimensions", r"32767, 127, 15\}", r"32766, 127, 15}"),
+    ("im2col: a lower corner is not below -most", r"lower, dim < 1 \? 0 : -most - 1, most", r"lower, -most, most"),
+    ("im2col: an upper corner is not below -most", r"upper, dim < 1 \? 0 : -most - 1, most", r"upper, -most, most"),
+    ("im2col: any lower corner", r"    CAI_TRY\(cai_priv_map_within\(\"lower\"[^\n]*\n", r""),
+    ("im2col: any upper corner", r"    CAI_TRY\(cai_priv_map_within\(\"upper\"[^\n]*\n", r""),
+    ("im2col: any steps", r"    CAI_TRY\(cai_priv_map_within\(\"steps\"[^\n]*\n", r""),
+    ("im2col: steps of 9", r"step, 0, dim < 1 \? 0 : 8, err", r"step, 0, dim < 1 ? 0 : 9, err"),
+    ("im2col: steps of an axis that is not there", r"step, 0, dim < 1 \? 0 : 8, err", r"step, 0, 8, err"),
+    ("im2col: steps below 0", r"step, 0, dim < 1 \? 0 : 8, err", r"step, dim < 1 ? 0 : -8, dim < 1 ? 0 : 8, err"),
+    ("im2col: a box without pixels", r"    if \(\(int64_t\)plan->dims\[dim\] \+ upper <= lower\)\n", r"    if (0)\n"),
+    ("im2col: a box of one pixel is refused", r"\+ upper <= lower\)", r"+ upper - 1 <= lower)"),
+    ("im2col: a box that ends one before it begins", r"\+ upper <= lower\)", r"+ upper < lower)"),
+    ("im2col: the upper corner is counted from the first pixel", r"if \(\(int64_t\)plan->dims\[dim\] \+ upper <= lower\)", r"if (upper < lower)"),
+    ("im2col: extents of a box in 32 bits", r"\(int64_t\)plan->dims\[dim\] \+ upper <= lower", r"(int32_t)plan->dims[dim] + upper <= lower"),
+    ("im2col: the box of the axis before", r"plan->rank - 2 - at, most", r"plan->rank - 1 - at, most"),
+    ("im2col: corners in the order of axes", r"plan->lower\[dim - 1\] = lower;", r"plan->lower[at] = lower;"),
+    ("im2col: upper corners in the order of axes", r"plan->upper\[dim - 1\] = upper;", r"plan->upper[at] = upper;"),
+    ("im2col: steps in the order of axes", r"(?<= = upper;\n)    plan->steps\[dim\] =", r"    plan->steps[at + 1] ="),
+    ("im2col: steps of 0", r"(?<= = upper;\n)    plan->steps\[dim\] = step \? \(uint32_t\)step : 1;", r"    plan->steps[dim] = (uint32_t)step;"),
+    ("im2col: N has no step", r"plan\.steps\[0\] = plan\.steps\[array->ndim - 1\] = 1;", r"plan.steps[0] = 1;"),
+    ("im2col: C has no step", r"plan\.steps\[0\] = plan\.steps\[array->ndim - 1\] = 1;", r"plan.steps[array->ndim - 1] = 1;"),
+    ("im2col: no channels", r"tile->channels < 1 \|\|", r"tile->channels < 0 ||"),
+    ("im2col: 257 channels", r"tile->channels > 256", r"tile->channels > 257"),
+    ("im2col: 255 channels at most", r"tile->channels > 256", r"tile->channels > 255"),
+    ("im2col: no pixels", r"tile->pixels < 1 \|\|", r"tile->pixels < 0 ||"),
+    ("im2col: 1025 pixels", r"tile->pixels > 1024", r"tile->pixels > 1025"),
+    ("im2col: 1023 pixels at most", r"tile->pixels > 1024", r"tile->pixels > 1023"),
+    ("im2col: any channels for the type and the swizzle", r"    CAI_TRY\(cai_priv_map_inner\(inner, \"channels\", -1, err\)\);\n", r""),
+    ("im2col: bytes of a column with interleave", r"    if \(!plan->interleave\) plan->column_bytes", r"    plan->column_bytes"),
+    ("im2col: bytes of a pixel for the column", r"plan->pixels \* cai_priv_map_inner_bytes\(inner\)", r"cai_priv_map_inner_bytes(inner)"),
+    ("im2col: bytes of a column without gaps", r"    if \(cai_priv_map_wide\(plan->type\)\) return plan->box\[0\];\n", r""),
+    ("im2col: the swizzle is not passed on", r"    plan\.swizzle = common\.swizzle;\n", r""),
+    ("im2col: the promotion is not passed on", r"    modes\.l2_promotion = tile->l2_promotion;\n", r""),
+    ("im2col: the fill is not passed on", r"    modes\.fill = tile->fill;\n", r""),
+    ("im2col: the interleave is not passed on", r"    modes\.interleave = tile->interleave;\n", r""),
+    ("im2col: the type is not passed on", r"    modes\.type = tile->type;\n", r""),
+    ("im2col: out changes before it is known that it can", r"    CAI_TRY\(cai_priv_map_column\(tile, &common, &plan, err\)\);\n    \*out = plan;", r"    *out = plan;\n    CAI_TRY(cai_priv_map_column(tile, &common, &plan, err));\n    *out = plan;"),
 ]
 
 DEFECTS = ([Defect(name, "ext/cai_place.h", *change, ("place_model",)) for name, *change in PLACES]
            + [Defect(name, "ext/cai_ipc.h", *change, ("test_ipc",)) for name, *change in IMPORTS]
-           + [Defect(name, "ext/cai_tensor_map.h", *change, ("test_tensor_map",)) for name, *change in TENSOR_MAPS])  # fmt: skip
+           + [Defect(name, "ext/cai_tensor_map.h", *change, ("test_tensor_map",)) for name, *change in TENSOR_MAPS]
+           + [Defect(name, "ext/cai_tensor_map.h", *change, ("test_im2col_map",)) for name, *change in COLUMNS])  # fmt: skip
 
 
 class Ext(Subject):
     """The programs; a defect is shown to the one that must see it."""
 
     def build(self, options, tree, folder):
-        sources = [HERE / "place_model.c", HERE / "test_ipc.c", HERE / "test_tensor_map.c"]
+        names = "place_model", "test_ipc", "test_tensor_map", "test_im2col_map"
+        sources = [HERE / f"{name}.c" for name in names]
         return compile_each(options, folder, sources, "-O1", *folders_of(tree), f"-I{HERE}")
 
     def run(self, options, tree, folder, environment, defect):
         commands = {"place_model": [folder / "place_model", options.operations], "test_ipc": [folder / "test_ipc"],
-                    "test_tensor_map": [folder / "test_tensor_map", "20000"]}
+                    "test_tensor_map": [folder / "test_tensor_map", "20000"],
+                    "test_im2col_map": [folder / "test_im2col_map", "50000"]}
         printed = []
         for name in commands if defect is NONE else defect.more:
-            mark = r"place_\w+\.[ch]:\d+: |test_(?:ipc|tensor_map)\.c:\d+: "
+            mark = r"place_\w+\.[ch]:\d+: |test_(?:ipc|tensor_map|im2col_map)\.c:\d+: "
             status, output = execute_until(commands[name], 60, mark, environment)
             first = re.search(rf"({mark})[^\n]*", output)
             if defect is NONE and status != 0:

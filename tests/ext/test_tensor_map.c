@@ -107,6 +107,8 @@ static void test_array(void)
     TAKEN(x.strides[1] = 16); /* rows that overlap */
     TAKEN((x.strides[0] = 256, x.strides[1] = 2048)); /* the outer axis has the smaller stride */
     REFUSED(x.strides[2] = 8, CAI_ENTRY_STRIDES, 2, "strides[2] = 8, not 4: the last axis must be contiguous");
+    REFUSED((x.strides[0] = 4, x.strides[2] = 1604), CAI_ENTRY_STRIDES, 2,
+            "strides[2] = 1604, not 4: the last axis must be contiguous, and axis 0 is (cai_view_permute)");
     REFUSED(x.data += 8, CAI_ENTRY_DATA, 0, "data = 0x10008 is not a multiple of 16");
     TAKEN(x.data += 16);
     TAKEN((tile.interleave = 2, tile.swizzle = 1));
@@ -118,31 +120,31 @@ static void test_array(void)
 
 static void test_tile(void)
 {
-    REFUSED(tile.box[1] = 0, 0, 1, "box[1] = 0: it is not in 1..256");
-    REFUSED(tile.box[1] = 257, 0, 1, "box[1] = 257: it is not in 1..256");
+    REFUSED(tile.box[1] = 0, 0, 1, "tile.box[1] = 0: it is not in 1..256");
+    REFUSED(tile.box[1] = 257, 0, 1, "tile.box[1] = 257: it is not in 1..256");
     TAKEN(tile.box[1] = 256);
-    REFUSED(tile.box[3] = 1, 0, 3, "box[3] = 1: the array has no such axis");
-    REFUSED(tile.steps[4] = 1, 0, 4, "steps[4] = 1 is not in 0..0");
-    REFUSED(tile.steps[0] = 9, 0, 0, "steps[0] = 9 is not in 0..8");
-    REFUSED(tile.steps[0] = -1, 0, 0, "steps[0] = -1 is not in 0..8");
-    REFUSED(tile.steps[2] = 2, 0, 2, "steps[2] = 2 is not in 0..1: CUDA ignores those of the last axis");
+    REFUSED(tile.box[3] = 1, 0, 3, "tile.box[3] = 1: the array has no such axis");
+    REFUSED(tile.steps[4] = 1, 0, 4, "tile.steps[4] = 1 is not in 0..0");
+    REFUSED(tile.steps[0] = 9, 0, 0, "tile.steps[0] = 9 is not in 0..8");
+    REFUSED(tile.steps[0] = -1, 0, 0, "tile.steps[0] = -1 is not in 0..8");
+    REFUSED(tile.steps[2] = 2, 0, 2, "tile.steps[2] = 2 is not in 0..1: CUDA ignores those of the last axis");
     TAKEN((tile.steps[2] = 2, tile.interleave = 1));
-    REFUSED(tile.box[2] = 6, 0, 2, "box[2] = 6: 6 x 32 bits are not a multiple of 16 bytes");
+    REFUSED(tile.box[2] = 6, 0, 2, "tile.box[2] = 6: 6 x 32 bits are not a multiple of 16 bytes");
     TAKEN((tile.box[2] = 6, tile.interleave = 1));
-    REFUSED((tile.box[2] = 12, tile.swizzle = 1), 0, 2, "box[2] = 12: 48 bytes are more than the 32 of swizzle 1");
-    REFUSED((tile.box[2] = 20, tile.swizzle = 2), 0, 2, "box[2] = 20: 80 bytes are more than the 64 of swizzle 2");
-    REFUSED((tile.box[2] = 36, tile.swizzle = 6), 0, 2, "box[2] = 36: 144 bytes are more than the 128 of swizzle 6");
+    REFUSED((tile.box[2] = 12, tile.swizzle = 1), 0, 2, "tile.box[2] = 12: 48 bytes are more than 32 (tile.swizzle = 1)");
+    REFUSED((tile.box[2] = 20, tile.swizzle = 2), 0, 2, "tile.box[2] = 20: 80 bytes are more than 64 (tile.swizzle = 2)");
+    REFUSED((tile.box[2] = 36, tile.swizzle = 6), 0, 2, "tile.box[2] = 36: 144 bytes are more than 128 (tile.swizzle = 6)");
     TAKEN((tile.box[2] = 36, tile.swizzle = 6, tile.interleave = 1));
     TAKEN((tile.box[2] = 8, tile.swizzle = 1));
-    REFUSED((tile.interleave = 2, tile.swizzle = 3), 0, -1, "swizzle = 3: INTERLEAVE_32B needs SWIZZLE_32B, 1");
-    REFUSED(tile.type = -1, 0, -1, "type = -1 is not in 0..15");
-    REFUSED(tile.type = 16, 0, -1, "type = 16 is not in 0..15");
-    REFUSED(tile.interleave = 3, 0, -1, "interleave = 3 is not in 0..2");
-    REFUSED(tile.swizzle = 7, 0, -1, "swizzle = 7 is not in 0..6");
-    REFUSED(tile.l2_promotion = 4, 0, -1, "l2_promotion = 4 is not in 0..3");
-    REFUSED(tile.fill = 2, 0, -1, "fill = 2 is not in 0..1");
+    REFUSED((tile.interleave = 2, tile.swizzle = 3), 0, -1, "tile.swizzle = 3: INTERLEAVE_32B needs SWIZZLE_32B, 1");
+    REFUSED(tile.type = -1, 0, -1, "tile.type = -1 is not in 0..15");
+    REFUSED(tile.type = 16, 0, -1, "tile.type = 16 is not in 0..15");
+    REFUSED(tile.interleave = 3, 0, -1, "tile.interleave = 3 is not in 0..2");
+    REFUSED(tile.swizzle = 7, 0, -1, "tile.swizzle = 7 is not in 0..6");
+    REFUSED(tile.l2_promotion = 4, 0, -1, "tile.l2_promotion = 4 is not in 0..3");
+    REFUSED(tile.fill = 2, 0, -1, "tile.fill = 2 is not in 0..1");
     TAKEN(tile.fill = 1);
-    REFUSED((set_dtype(CAI_INT32), tile.fill = 1), 0, -1, "fill = 1: type 3 has no NaN");
+    REFUSED((set_dtype(CAI_INT32), tile.fill = 1), 0, -1, "tile.fill = 1: type INT32 has no NaN");
     begin();
     CHECK_INT(cai_tensor_map_of(&x, NULL, &plan, &error), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_tensor_map_of(&x, &tile, NULL, &error), CAI_ERR_ARGUMENT);
@@ -164,16 +166,18 @@ static void test_types(void)
         CHECK_INT(plan.type, rows[row][1]);
     }
     REFUSED(set_dtype(CAI_COMPLEX64), CAI_ENTRY_TYPESTR, -1,
-            "complex64 has no type of a tensor map: name one of 8 bytes (tile.type)");
+            "<c8 has no type of a tensor map: name one of its size (tile.type)");
+    REFUSED(set_dtype(CAI_COMPLEX128), CAI_ENTRY_TYPESTR, -1,
+            "<c16 has no type of a tensor map: none has its size (as smaller elements: cai_view_reinterpret)");
     TAKEN((set_dtype(CAI_COMPLEX64), tile.type = CAI_TENSOR_MAP_UINT64));
     REFUSED(set_dtype(CAI_SWAPPED(CAI_FLOAT32)), CAI_ENTRY_TYPESTR, -1,
-            "float32 has no type of a tensor map: name one of 4 bytes (tile.type)");
+            ">f4 has no type of a tensor map: name one of its size (tile.type)");
     REFUSED((set_bits(), tile.type = CAI_TENSOR_MAP_16U4_ALIGN8B), CAI_ENTRY_TYPESTR, -1,
-            "type 13 is for an itemsize of 1, not of 0");
+            "type 16U4_ALIGN8B is for an itemsize of 1, not of 0");
     REFUSED(tile.type = CAI_TENSOR_MAP_FLOAT64, CAI_ENTRY_TYPESTR, -1,
-            "type 8 is for an itemsize of 8, not of 4");
+            "type FLOAT64 is for an itemsize of 8, not of 4");
     REFUSED(tile.type = CAI_TENSOR_MAP_16U4_ALIGN8B, CAI_ENTRY_TYPESTR, -1,
-            "type 13 is for an itemsize of 1, not of 4");
+            "type 16U4_ALIGN8B is for an itemsize of 1, not of 4");
     TAKEN(tile.type = CAI_TENSOR_MAP_TFLOAT32_FTZ);
     CHECK_INT(plan.type, 12);
 }
@@ -189,30 +193,30 @@ static void test_packed(void)
     PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN8B, x.shape[1] = most + 1, CAI_ENTRY_SHAPE, 1,
                    "shape[1] = 2147483649 is not in 1..2147483648");
     PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN8B, tile.box[1] = 16, 0, 1,
-                   "box[1] = 16: 16 x 4 bits are not a multiple of 16 bytes");
+                   "tile.box[1] = 16: 16 x 4 bits are not a multiple of 16 bytes");
     PACKED_TAKEN(CAI_TENSOR_MAP_16U4_ALIGN16B, tile.steps[0] = 3);
     CHECK_UINT(plan.dims[0], 384);
     CHECK_UINT(plan.dims[1], 100);
     CHECK_UINT(plan.box_bytes, 2 * 128);
     PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN16B, x.shape[1] = 160, CAI_ENTRY_SHAPE, 1,
-                   "shape[1] = 160: type 14 takes multiples of 64 bytes");
-    PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN16B, tile.box[1] = 64, 0, 1, "box[1] = 64: type 14 needs 128");
+                   "shape[1] = 160: type 16U4_ALIGN16B takes multiples of 64 bytes");
+    PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN16B, tile.box[1] = 64, 0, 1, "tile.box[1] = 64: type 16U4_ALIGN16B needs 128");
     PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN16B, x.data += 16, CAI_ENTRY_DATA, 0,
                    "data = 0x10010 is not a multiple of 32");
     PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN16B, x.strides[0] = 208, CAI_ENTRY_STRIDES, 0,
                    "strides[0] = 208 is not a multiple of 32");
-    PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN16B, tile.swizzle = 6, 0, -1, "swizzle = 6 is not for type 14");
-    PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN16B, tile.swizzle = 2, 0, -1, "swizzle = 2 is not for type 14");
+    PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN16B, tile.swizzle = 6, 0, -1, "tile.swizzle = 6 is not for type 16U4_ALIGN16B");
+    PACKED_REFUSED(CAI_TENSOR_MAP_16U4_ALIGN16B, tile.swizzle = 2, 0, -1, "tile.swizzle = 2 is not for type 16U4_ALIGN16B");
     PACKED_TAKEN(CAI_TENSOR_MAP_16U4_ALIGN16B, tile.swizzle = 4);
     PACKED_TAKEN(CAI_TENSOR_MAP_16U6_ALIGN16B, tile.swizzle = 6);
     CHECK_UINT(plan.dims[0], 256);
     CHECK_UINT(plan.box_bytes, 4 * 128);
     PACKED_TAKEN(CAI_TENSOR_MAP_16U6_ALIGN16B, tile.swizzle = 3);
     PACKED_REFUSED(CAI_TENSOR_MAP_16U6_ALIGN16B, x.shape[1] = 128, CAI_ENTRY_SHAPE, 1,
-                   "shape[1] = 128: type 15 takes multiples of 96 bytes");
+                   "shape[1] = 128: type 16U6_ALIGN16B takes multiples of 96 bytes");
     PACKED_REFUSED(CAI_TENSOR_MAP_16U6_ALIGN16B, tile.interleave = 1, 0, -1,
-                   "interleave = 1: type 16U6_ALIGN16B needs 0");
-    PACKED_REFUSED(CAI_TENSOR_MAP_16U6_ALIGN16B, tile.fill = 1, 0, -1, "fill = 1: type 15 has no NaN");
+                   "tile.interleave = 1: type 16U6_ALIGN16B needs 0");
+    PACKED_REFUSED(CAI_TENSOR_MAP_16U6_ALIGN16B, tile.fill = 1, 0, -1, "tile.fill = 1: type 16U6_ALIGN16B has no NaN");
 }
 
 /* 100 rows of values, with a box of 4 x 128 */
@@ -247,29 +251,29 @@ static void test_values(void)
     begin_values(fp6, 128, u6);
     taken("128 values of 6 bits");
     CHECK(plan.dims[0] == 128 && plan.box_bytes == 4 * 128);
-    VALUES_REFUSED(fp4, 63, u4, (void)0, CAI_ENTRY_SHAPE, 1, "packed_extent = 63: type 13 takes multiples of 2 values");
+    VALUES_REFUSED(fp4, 63, u4, (void)0, CAI_ENTRY_SHAPE, 1, "packed_extent = 63: type 16U4_ALIGN8B takes multiples of 2 values");
     VALUES_REFUSED(fp4, 192, wide, (void)0, CAI_ENTRY_SHAPE, 1,
-                   "packed_extent = 192: type 14 takes multiples of 128 values");
+                   "packed_extent = 192: type 16U4_ALIGN16B takes multiples of 128 values");
     VALUES_REFUSED(fp6, 120, u6, (void)0, CAI_ENTRY_SHAPE, 1,
-                   "packed_extent = 120: type 15 takes multiples of 128 values");
+                   "packed_extent = 120: type 16U6_ALIGN16B takes multiples of 128 values");
     VALUES_REFUSED(fp4, most + 2, u4, (void)0, CAI_ENTRY_SHAPE, 1,
                    "packed_extent = 4294967298 is not in 1..4294967296");
     VALUES_REFUSED(fp4, 0, u4, (void)0, CAI_ENTRY_SHAPE, 1, "packed_extent = 0 is not in 1..4294967296");
     VALUES_REFUSED(fp4, 64, u4, (x.packed_axis = 0, x.packed_extent = 200), CAI_ENTRY_SHAPE, 0,
                    "packed_axis = 0, not 1: a tensor map has the values of an element along the last axis");
     VALUES_REFUSED(fp4, 64, 0, (void)0, CAI_ENTRY_TYPESTR, -1,
-                   "float4_e2m1fn_x2: name 16U4_ALIGN8B or 16U4_ALIGN16B (tile.type)");
+                   "float4_e2m1fn_x2: name 16U4_ALIGN8B or 16U4_ALIGN16B (tile.type; as bytes: cai_view_reinterpret)");
     VALUES_REFUSED(fp4, 64, u6, (void)0, CAI_ENTRY_TYPESTR, -1,
-                   "float4_e2m1fn_x2: name 16U4_ALIGN8B or 16U4_ALIGN16B (tile.type)");
+                   "float4_e2m1fn_x2: name 16U4_ALIGN8B or 16U4_ALIGN16B (tile.type; as bytes: cai_view_reinterpret)");
     VALUES_REFUSED(fp6, 128, 0, (void)0, CAI_ENTRY_TYPESTR, -1,
-                   "float6_e3m2fn_x4: name 16U6_ALIGN16B (tile.type)");
+                   "float6_e3m2fn_x4: name 16U6_ALIGN16B (tile.type; as bytes: cai_view_reinterpret)");
     VALUES_REFUSED(fp6, 128, u4, (void)0, CAI_ENTRY_TYPESTR, -1,
-                   "float6_e3m2fn_x4: name 16U6_ALIGN16B (tile.type)");
+                   "float6_e3m2fn_x4: name 16U6_ALIGN16B (tile.type; as bytes: cai_view_reinterpret)");
     VALUES_REFUSED(CAI_INT2_X4, 64, 0, (void)0, CAI_ENTRY_TYPESTR, -1,
                    "int2_x4 has no type of a tensor map (as bytes: cai_view_reinterpret)");
     begin_packed(u4);
     set_dtype(CAI_INT4);
-    refused("a byte for each value", CAI_ENTRY_TYPESTR, -1, "int4 has a byte for each value: type 13 packs them");
+    refused("a byte for each value", CAI_ENTRY_TYPESTR, -1, "int4 has a byte for each value: type 16U4_ALIGN8B packs them");
     tile.type = 0;
     taken("a byte for each value, as bytes");
     CHECK(plan.type == 0 && plan.dims[0] == 192);

@@ -981,13 +981,24 @@ int use(const cai_array *x, cai_tensor_map_plan *plan, cai_error *err)
     cai_tensor_tile tile = {{64, 32}, {0}, 0, 0, CAI_TENSOR_MAP_SWIZZLE_128B, CAI_TENSOR_MAP_L2_128B, 0};
     return cai_tensor_map_of(x, &tile, plan, err);
 }
+int use_columns(const cai_array *x, cai_im2col_map_plan *plan, cai_error *err);
+int use_columns(const cai_array *x, cai_im2col_map_plan *plan, cai_error *err)
+{
+    cai_im2col_tile tile = {{-1, -1}, {-1, -1}, {0}, 64, 128, 0, 0, CAI_TENSOR_MAP_SWIZZLE_128B, 0, 0};
+    return cai_im2col_map_of(x, &tile, plan, err);
+}
 """
-# Casts of the macro, in the user's own file
+# Casts of the macros, in the user's own file
 TENSOR_MAP_CALL = """#include <cuda.h>
 int encode(const cai_tensor_map_plan *plan, CUtensorMap *map);
 int encode(const cai_tensor_map_plan *plan, CUtensorMap *map)
 {
     return cuTensorMapEncodeTiled(map, CAI_TENSOR_MAP_ARGUMENTS(*plan)) != CUDA_SUCCESS;
+}
+int encode_columns(const cai_im2col_map_plan *plan, CUtensorMap *map);
+int encode_columns(const cai_im2col_map_plan *plan, CUtensorMap *map)
+{
+    return cuTensorMapEncodeIm2col(map, CAI_IM2COL_MAP_ARGUMENTS(*plan)) != CUDA_SUCCESS;
 }
 """
 # One copy plans, and the other plans the same again.
