@@ -483,7 +483,8 @@ CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t 
 /** Returns "float32" for CAI_FLOAT32 and CAI_SWAPPED(CAI_FLOAT32), "unknown" for a code outside the list. */
 CAI_API const char *cai_dtype_name(int32_t code);
 
-/** Returns the values of one element: 2, 4 or 8 if `dtype` is packed (CAI_INT4_X2, ...), else 1. */
+/** Returns the values of one element: 8 * itemsize / bits if `dtype` is packed (CAI_INT4_X2, ...), else 1. All
+ *  codes of packed dtypes have the bit 0x100000, also those of later versions. */
 CAI_API int32_t cai_dtype_values(const cai_dtype *dtype);
 
 /* ------------------------------------------------------------------- >>arrays */
@@ -590,7 +591,7 @@ CAI_API void cai_array_set_read_only(cai_array *array, int32_t read_only);
 CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), void *owner);
 
 /** Moves `from` to `to`, which is memory of the caller and is overwritten without release. `from` becomes
- *  borrowed. Do not use it after `to` was released. */
+ *  borrowed. Do not use it after `to` was released. `from` may have an abi that this header does not know. */
 CAI_API void cai_array_move(cai_array *to, cai_array *from);
 
 /** Copies `from` to `to` as a borrowed array. `to` is memory of the caller and is overwritten without
@@ -729,9 +730,9 @@ typedef struct cai_export_storage {
 /** Writes the entries of an interface of `version` 0 to 3 for `array`. The entries point into the storage.
  *  Names of fields point to the same text as those of the array. C-contiguous arrays get strides None. What
  *  the version cannot describe is refused: a mask in version 0, a stream below version 3, an event in any
- *  version, CAI_SYNC_UNKNOWN in version 3, and a packed array with unused bits or with another axis than
- *  cai_array_init finds. In version 3, no stream means no pending work. An empty array has no work to wait for
- *  and is exported without a stream. No version has an entry for device and memory kind.
+ *  version, CAI_SYNC_UNKNOWN or a sync of later headers in version 3, and a packed array with unused bits or with
+ *  another axis than cai_array_init finds. In version 3, no stream means no pending work. An empty array has no
+ *  work to wait for and is exported without a stream. No version has an entry for device and memory kind.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t version,
                                              const cai_export_storage *storage, cai_interface *out,
@@ -1407,12 +1408,13 @@ static inline int32_t cai_priv_narrow_bits(int32_t code)
     return format < 10 ? 0 : "\1\2\4\6\6\4"[(format - 10) & 7];
 }
 
-enum { CAI_PRIV_PACKED = 0x100000 }; /* in the code of a packed dtype, and of no other */
+enum { CAI_PRIV_PACKED = 0x100000 }; /* in the code of a packed dtype, also of later versions, and of no other */
 
 CAI_API int32_t cai_dtype_values(const cai_dtype *dtype)
 {
-    const int32_t format = dtype ? dtype->code >> 16 : 0; /* of a swapped code, above 255 */
-    return format > 25 && format < 32 ? "\10\4\2\4\4\2"[format - 26] : 1;
+    const int packed = dtype && dtype->code & CAI_PRIV_PACKED && dtype->bits > 0;
+    const int64_t values = packed ? (int64_t)dtype->itemsize * 8 / dtype->bits : 1;
+    return values > 1 && values <= INT32_MAX ? (int32_t)values : 1;
 }
 
 CAI_PRIV_COLD cai_status cai_priv_reject_code(int32_t code, cai_error *err)
@@ -1647,13 +1649,15 @@ static inline void cai_priv_draft_open(cai_array *array)
     array->field_count = 0;
 }
 
-/* Copies the part of an array that is in use. Axes are copied in pairs, as calls of memcpy cost more. */
+/* Copies the part of an array that is in use. Axes are copied in pairs, as calls of memcpy cost more. ndim may be any
+ * number in a struct of another layout. */
 static void cai_priv_copy(cai_array *to, const cai_array *from)
 {
     const size_t pair = 2 * sizeof from->shape[0];
+    const int32_t ndim = from->ndim < CAI_MAX_NDIM ? from->ndim : CAI_MAX_NDIM;
     int32_t axis;
     memcpy(to, from, offsetof(cai_array, shape));
-    for (axis = 0; axis < from->ndim; axis += 2) {
+    for (axis = 0; axis < ndim; axis += 2) {
         memcpy(&to->shape[axis], &from->shape[axis], pair);
         memcpy(&to->strides[axis], &from->strides[axis], pair);
     }
@@ -2681,7 +2685,7 @@ static cai_status cai_priv_export_stream(cai_priv_storage *room, const cai_array
         return cai_priv_fail(room->err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 60), CAI_ENTRY_STREAM, -1,
                              " = %llu needs version 3, but version is %d", (unsigned long long)array->stream,
                              version);
-    if (sync == CAI_SYNC_UNKNOWN && version >= 3)
+    if (sync != CAI_SYNC_STREAM && sync != CAI_SYNC_NONE && version >= 3)
         return cai_priv_fail(room->err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 70), CAI_ENTRY_STREAM, -1,
                              ": work may be pending, but version %d without a stream means none", version);
     if (version >= 3 && sync == CAI_SYNC_STREAM) out->stream = cai_priv_emit_uint(room, array->stream);
@@ -2917,15 +2921,19 @@ CAI_API void cai_array_release(cai_array *array)
 /* Checks the axis of packed values. A packed dtype has one, unless the array has no axis. */
 static cai_status cai_priv_check_packed(const cai_array *array, cai_error *err)
 {
-    const int32_t axis = array->packed_axis, values = cai_dtype_values(&array->dtype);
-    const char *name = cai_dtype_name(array->dtype.code);
+    const int32_t axis = array->packed_axis, values = cai_dtype_values(&array->dtype), code = array->dtype.code;
     int64_t elements;
-    if (axis == -1 && (values < 2 || !array->ndim)) return CAI_OK;
+    if (!(code & CAI_PRIV_PACKED))
+        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not -1: dtype.code = 0x%x is not packed", axis,
+                              (unsigned)code);
     if (values < 2)
-        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not -1: %s is not packed", axis, name);
+        return cai_priv_error(err, CAI_ERR_ABI,
+                              "dtype.code = 0x%x is packed, but itemsize = %d and bits = %d leave no 2 values",
+                              (unsigned)code, array->dtype.itemsize, array->dtype.bits);
+    if (axis == -1 && !array->ndim) return CAI_OK;
     if (axis < 0 || axis >= array->ndim)
-        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not one of %d axes: %s is packed", axis,
-                              array->ndim, name);
+        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not one of %d axes: dtype.code = 0x%x is packed",
+                              axis, array->ndim, (unsigned)code);
     elements = array->packed_extent / values + (array->packed_extent % values > 0);
     if (array->packed_extent < 0 || elements != array->shape[axis])
         return cai_priv_error(err, CAI_ERR_ABI, "packed_extent = %lld does not fill %lld elements of %d values",

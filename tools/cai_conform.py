@@ -915,10 +915,10 @@ def array_facts(x: Array) -> Facts:
 def packed_right(x: Array) -> bool:
     """Whether packed_extent values fill the elements of packed_axis. Without a packed dtype, and without axes, they are 0
     and -1."""
-    kind = x.code >> 16 & 0xFF
+    packed = x.code & 0x100000
     if x.packed_axis == -1:
-        return bool(x.packed_extent == 0 and (not kind & 0x10 or x.ndim == 0))
-    values = {26: 8, 27: 4, 28: 2, 29: 4, 30: 4, 31: 2}.get(kind, 1)
+        return bool(x.packed_extent == 0 and (not packed or x.ndim == 0))
+    values = 8 * x.itemsize // x.bits if packed and x.bits > 0 else 1
     inside = 0 <= x.packed_axis < x.ndim and values > 1 and x.packed_extent >= 0
     return bool(inside and -(-x.packed_extent // values) == x.shape[x.packed_axis])
 

@@ -278,6 +278,29 @@ static void check_move_ndim(void)
     }
 }
 
+/* A struct of another layout may have any bits in the place of ndim. It is moved with its release, and refused then. */
+static void check_move_foreign(void)
+{
+    static const int32_t ndims[] = {65, 66, 70, INT32_MAX, INT32_MIN, -1};
+    size_t i;
+    for (i = 0; i < sizeof ndims / sizeof ndims[0]; i++) {
+        struct {
+            cai_array array;
+            unsigned char after[4096];
+        } to, from;
+        memset(&to, 0x55, sizeof to);
+        memset(&from, 0xaa, sizeof from);
+        from.array.abi = CAI_ABI + 1;
+        from.array.ndim = ndims[i];
+        from.array.release = count_release;
+        from.array.owner = &from;
+        cai_array_move(&to.array, &from.array);
+        CHECK(to.after[0] == 0x55 && !memcmp(to.after, to.after + 1, sizeof to.after - 1));
+        CHECK(to.array.release == count_release && to.array.owner == &from && !from.array.release);
+        CHECK_INT(cai_array_check(&to.array, NULL), CAI_ERR_ABI);
+    }
+}
+
 /* ------------------------------------------------------------------ check */
 
 static void good_array(void)
@@ -496,6 +519,7 @@ static void run(void)
     check_borrow();
     check_move();
     check_move_ndim();
+    check_move_foreign();
     check_check();
     check_text();
     check_text_garbage();

@@ -242,6 +242,26 @@ static void check_arguments(void)
     CHECK_STR(err.message, "x: abi = 1128352048 is not 1128352049, that of this header");
 }
 
+/* Numbers of a later version that a consumer need not know: they say nothing, and do not make an array wrong. */
+static void check_later(void)
+{
+    const int64_t shape[2] = {2, 3};
+    char line[200];
+    CHECK_INT(cai_array_init(&a, CAI_FLOAT32, 2, shape, NULL, line, NULL), CAI_OK);
+    a.memory = 9;
+    a.device = -7;
+    a.flags |= UINT32_C(1) << 31 | UINT32_C(1) << 13;
+    a.reserved = 5;
+    a.struct_size += 8;
+    CHECK_INT(cai_expect(&a, "x", CAI_FLOAT32, 2, C | CAI_ON_DEVICE, &err), CAI_OK);
+    a.dtype.code = CAI_CODE('f', 4, 0x45);
+    CHECK_INT(cai_expect(&a, "x", ANY, 2, C | CAI_ON_DEVICE, &err), CAI_OK);
+    CHECK_INT(cai_expect(&a, "x", CAI_FLOAT32, 2, 0, &err), CAI_ERR_EXPECT);
+    a.sync = 7;
+    (void)cai_array_text(&a, line, (int32_t)sizeof line);
+    CHECK(strstr(line, "work may be pending") != NULL);
+}
+
 /* ------------------------------------------------------------------ same shape */
 
 typedef struct pair {
@@ -324,6 +344,7 @@ static void run(void)
     check_undecided();
     check_long();
     check_arguments();
+    check_later();
     check_same_shape();
 }
 

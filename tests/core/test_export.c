@@ -232,6 +232,11 @@ static void check_versions(void)
     a.sync = CAI_SYNC_STREAM; /* but 0 is no stream */
     a.stream = 0;
     CHECK_INT(cai_export(&a, 3, &storage, &out, &err), CAI_ERR_EXPORT);
+    a.sync = 7; /* of a later version: it is not "no pending work" */
+    CHECK_INT(cai_export(&a, 3, &storage, &out, &err), CAI_ERR_EXPORT);
+    CHECK_STR(err.message, "stream: work may be pending, but version 3 without a stream means none");
+    a.sync = -1;
+    CHECK_INT(cai_export(&a, 3, &storage, &out, NULL), CAI_ERR_EXPORT);
     import_a("mask={shape=(3,); typestr='|b1'; data=(8192,True); version=3}");
     mask.abi = 0;
     CHECK_INT(cai_export(&a, 3, &storage, &out, &err), CAI_ERR_ABI);

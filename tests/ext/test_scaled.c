@@ -432,7 +432,7 @@ static void refuse_packed(void)
     CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_MXFP4, CAI_SCALES_PLAIN, 0, NULL), CAI_OK);
     a.data.packed_axis = -1; /* by a maker that does not fill it in */
     a.data.packed_extent = 0;
-    refuse_any(&a, CAI_ERR_ABI, "x: data: packed_axis = -1 is not one of 2 axes: float4_e2m1fn_x2 is packed");
+    refuse_any(&a, CAI_ERR_ABI, "x: data: packed_axis = -1 is not one of 2 axes: dtype.code = 0x1f6601 is packed");
 }
 
 static void refuse_maps(void)
