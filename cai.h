@@ -2945,7 +2945,7 @@ static cai_status cai_priv_check_packed(const cai_array *array, cai_error *err)
 static cai_status cai_priv_check(const cai_array *array, cai_error *err)
 {
     if (array->abi != CAI_ABI)
-        return cai_priv_error(err, CAI_ERR_ABI, "abi = %u is not %u, that of this header", array->abi,
+        return cai_priv_error(err, CAI_ERR_ABI, "abi = 0x%x is not 0x%x, that of this header", array->abi,
                               CAI_ABI);
     if (array->struct_size < sizeof *array)
         return cai_priv_error(err, CAI_ERR_ABI,

@@ -965,8 +965,8 @@ static cai_status cai_priv_dlpack_write_narrow(const cai_array *array, uint32_t 
     lanes = cai_priv_dlpack_lanes_axis(array->ndim, shape_and_strides + array->ndim);
     if (packed != lanes)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STRIDES, packed,
-                                   "strides: the values lie along axis %ld, lanes would along %ld "
-                                   "(CAI_DLPACK_ONE_LANE)", (long)packed, (long)lanes);
+                                   "strides: the values of an element lie along axis %ld, a reader of lanes "
+                                   "takes axis %ld (CAI_DLPACK_ONE_LANE)", (long)packed, (long)lanes);
     if (array->packed_extent != array->shape[packed] * dtype->lanes)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_SHAPE, packed,
                                    "shape[%ld] = %lld values do not fill elements of %u (CAI_DLPACK_ONE_LANE)",

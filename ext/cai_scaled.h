@@ -114,7 +114,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_scales_shape(const cai_scaled *x, int64_t 
  *  PyTorch have them. Only plain scales of CAI_ANY_SCALED may have another data->packed_axis. In 128X4 the
  *  number of scales counts, not their shape and the order of their axes. Producers give this layout different
  *  ones: PyTorch 1 axis, cuDNN blocks and rows, also transposed. A message is "x: scales.shape[1] = 3, not 4:
- *  the data has 100 values in blocks of 32".
+ *  the data has 100 values, 32 to a scale".
  *  Errors: CAI_ERR_EXPECT, and those of cai_scales_shape. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_scaled(const cai_scaled *x, const char *name, int32_t format,
                                                     int32_t layout, uint32_t requirements, cai_error *err);
@@ -292,8 +292,9 @@ static cai_status cai_priv_scaled_format(const cai_scaled *x, int32_t format, ca
     const int32_t *codes = cai_priv_scaled_formats[format].codes;
     const char *name = cai_priv_scaled_formats[format].name;
     if (code != codes[0] && code != codes[1])
-        return cai_priv_error(err, CAI_ERR_EXPECT, "the values are %s, those of %s are %s%s%s",
-                              cai_dtype_name(code), name, cai_dtype_name(codes[0]),
+        return cai_priv_error(err, CAI_ERR_EXPECT, "the values are %s%s, those of %s are %s%s%s",
+                              cai_dtype_name(code),
+                              x->data->dtype.bits && x->data->packed_axis < 0 ? " (one value in a byte)" : "", name, cai_dtype_name(codes[0]),
                               codes[1] == codes[0] ? "" : " or ",
                               codes[1] == codes[0] ? "" : cai_dtype_name(codes[1]));
     if (x->block == cai_priv_scaled_formats[format].block && x->rows == cai_priv_scaled_formats[format].rows)
@@ -310,14 +311,15 @@ static cai_status cai_priv_scaled_plain(const cai_scaled *x, const cai_priv_scal
     cai_status status;
     int32_t i;
     if (scales->ndim != plan->ndim)
-        return cai_priv_error(err, CAI_ERR_EXPECT, "the scales have %d axes, the data %d", scales->ndim,
-                              plan->ndim);
+        return cai_priv_error(err, CAI_ERR_EXPECT, "scales.ndim = %d, not %d: plain scales have the axes of the data",
+                              scales->ndim, plan->ndim);
     for (i = 0; i < plan->ndim && scales->shape[i] == plan->shape[i];) ++i;
     if (i == plan->ndim) return CAI_OK;
     status = cai_priv_error(err, CAI_ERR_EXPECT,
-                            "scales.shape[%d] = %lld, not %lld: the data has %lld values in blocks of %d", i,
+                            "scales.shape[%d] = %lld, not %lld: the data has %lld %s, %d to a scale", i,
                             (long long)scales->shape[i], (long long)plan->shape[i],
                             (long long)cai_priv_scaled_extent(x->data, i),
+                            i == plan->axis ? "values" : i == plan->row_axis ? "rows" : "indices",
                             i == plan->axis ? x->block : i == plan->row_axis ? x->rows : 1);
     if (err) err->index = i;
     return status;

@@ -852,7 +852,7 @@ static void check_other_errors(void)
                 "struct_size = 9 is less than the 1216 (32-bit: 1200) of this header");
     b.abi = 1;
     CHECK_FAILS(cai_array_check(&b, err), CAI_ERR_ABI, -1,
-                "abi = 1 is not 1128352049, that of this header");
+                "abi = 0x1 is not 0x43414931, that of this header");
 }
 
 static void check_view_errors(void)

@@ -239,7 +239,7 @@ static void check_arguments(void)
     a.abi ^= 1;
     CHECK_INT(cai_expect(&a, "x", ANY, ANYD, 0, &err), CAI_ERR_ABI);
     CHECK_INT(err.code, CAI_ERR_ABI);
-    CHECK_STR(err.message, "x: abi = 1128352048 is not 1128352049, that of this header");
+    CHECK_STR(err.message, "x: abi = 0x43414930 is not 0x43414931, that of this header");
 }
 
 /* Numbers of a later version that a consumer need not know: they say nothing, and do not make an array wrong. */

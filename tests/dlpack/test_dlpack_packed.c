@@ -279,6 +279,11 @@ static void check_rows(void)
     a.memory = CAI_MEMORY_HOST;
     refuses(cai_dlpack_lend(&a, 0, numbers, &out, &e), CAI_ERR_EXPORT, &e,
             "shape[1] = 5 values do not fill elements of 2 (CAI_DLPACK_ONE_LANE)");
+    CHECK_INT(cai_array_init_packed(&a, CAI_FLOAT4_E2M1FN_X2, 2, shape, 0, NULL, memory, &e), CAI_OK);
+    a.sync = CAI_SYNC_NONE;
+    a.memory = CAI_MEMORY_HOST;
+    refuses(cai_dlpack_lend(&a, 0, numbers, &out, &e), CAI_ERR_EXPORT, &e,
+            "strides: the values of an element lie along axis 0, a reader of lanes takes axis 1 (CAI_DLPACK_ONE_LANE)");
     CHECK_INT(cai_array_init_packed(&a, CAI_FLOAT4_E2M1FN_X2, 2, shape, 1, gap, memory, &e), CAI_OK);
     a.sync = CAI_SYNC_NONE;
     a.memory = CAI_MEMORY_HOST;

@@ -776,11 +776,11 @@ static void test_abi(void)
     call c = call_with(&x, &y, &out, CAI_PLACE_IDENTICAL);
     cai_test_note("a struct of another layout");
     y.abi = 7;
-    bad(&c, CAI_ERR_ABI, 1, "abi = 7 is not 1128352049, that of this header");
+    bad(&c, CAI_ERR_ABI, 1, "abi = 0x7 is not 0x43414931, that of this header");
     out.abi = 8;
-    bad(&c, CAI_ERR_ABI, 1, "abi = 7 is not 1128352049, that of this header");
+    bad(&c, CAI_ERR_ABI, 1, "abi = 0x7 is not 0x43414931, that of this header");
     y.abi = CAI_ABI;
-    bad(&c, CAI_ERR_ABI, 2, "abi = 8 is not 1128352049, that of this header");
+    bad(&c, CAI_ERR_ABI, 2, "abi = 0x8 is not 0x43414931, that of this header");
     out.abi = CAI_ABI;
     y.ndim = 65;
     CHECK_INT(try_call(&c), CAI_ERR_ABI);

@@ -320,6 +320,9 @@ static void refuse_formats(void)
     make(&a, E4M3, 2, usual, E4M3, 1, 16, 1, CAI_SCALES_PLAIN);
     refuse(&a, CAI_NVFP4, 0, 0, CAI_ERR_EXPECT,
            "x: the values are float8_e4m3fn, those of NVFP4 are float4_e2m1fn_x2");
+    describe(&a.data, CAI_FLOAT4_E2M1FN, 2, usual, 0x1000);
+    refuse(&a, CAI_NVFP4, 0, 0, CAI_ERR_EXPECT,
+           "x: the values are float4_e2m1fn (one value in a byte), those of NVFP4 are float4_e2m1fn_x2");
     usual_argument(&a, CAI_SCALES_PLAIN);
     refuse(&a, CAI_FP8_128X128, 0, 0, CAI_ERR_EXPECT, "x: scales: expected float32; got float8_e8m0fnu, 2-D");
     refuse(&a, CAI_MXFP8, CAI_SCALES_128X4, 0, CAI_ERR_EXPECT, "x: the layout of the scales is plain, not 128X4");
@@ -370,21 +373,21 @@ static void refuse_scales(void)
     cai_error err;
     usual_argument(&a, CAI_SCALES_PLAIN);
     describe(&a.scales, E8M0, 1, usual, 0x100000);
-    refuse_any(&a, CAI_ERR_EXPECT, "x: the scales have 1 axes, the data 2");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.ndim = 1, not 2: plain scales have the axes of the data");
     describe(&a.scales, E8M0, 2, wrong, 0x100000);
-    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[1] = 4, not 3: the data has 90 values in blocks of 32");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[1] = 4, not 3: the data has 90 values, 32 to a scale");
     CHECK_INT(cai_expect_scaled(&a.x, "x", 0, 0, 0, &err), CAI_ERR_EXPECT);
     CHECK_INT(err.index, 1);
     describe(&a.scales, E8M0, 2, rows, 0x100000);
-    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[0] = 99, not 100: the data has 100 values in blocks of 1");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[0] = 99, not 100: the data has 100 rows, 1 to a scale");
     a.x.axis = 0, a.x.rows = 7;
     describe(&a.scales, E8M0, 2, wrong, 0x100000);
-    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[0] = 100, not 4: the data has 100 values in blocks of 32");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[0] = 100, not 4: the data has 100 values, 32 to a scale");
     a.scales.shape[0] = 4;
-    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[1] = 4, not 13: the data has 90 values in blocks of 7");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[1] = 4, not 13: the data has 90 rows, 7 to a scale");
     make(&a, E4M3, 3, batch, E8M0, 2, 32, 1, CAI_SCALES_PLAIN);
     describe(&a.scales, E8M0, 3, batches, 0x100000);
-    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[0] = 4, not 5: the data has 5 values in blocks of 1");
+    refuse_any(&a, CAI_ERR_EXPECT, "x: scales.shape[0] = 4, not 5: the data has 5 indices, 1 to a scale");
     usual_argument(&a, CAI_SCALES_128X4);
     describe(&a.scales, E8M0, 1, few, 0x100000);
     refuse_any(&a, CAI_ERR_EXPECT, "x: there are 511 scales, not 512: 128 rows of 4 blocks, padded to 128 and 4");

@@ -3,6 +3,7 @@
  *
  * Exit status 1 if the members listed here do not tile a struct: one was added and not listed. */
 #include "cai_access.h"
+#include "cai_ipc.h"
 #include "cai_manager.h"
 
 #include <stddef.h>
@@ -278,6 +279,31 @@ static void print_access(void)
 #undef STRUCT
 }
 
+static void print_ipc(void)
+{
+#define STRUCT struct cai_ipc_v0
+    begin("cai_ipc_v0", sizeof(STRUCT));
+    MEMBER(abi);
+    MEMBER(struct_size);
+    MEMBER(flags);
+    MEMBER(ndim);
+    MEMBER(handle);
+    MEMBER(device_uuid);
+    MEMBER(offset);
+    MEMBER(size);
+    MEMBER(data_offset);
+    MEMBER(process);
+    MEMBER(cookie);
+    MEMBER(dtype);
+    MEMBER(packed_extent);
+    MEMBER(packed_axis);
+    MEMBER(reserved);
+    MEMBER(shape);
+    MEMBER(strides);
+    expect_end(sizeof(STRUCT), "the end");
+#undef STRUCT
+}
+
 int main(void)
 {
     print_dtype();
@@ -291,5 +317,6 @@ int main(void)
     print_hooks();
     print_handles();
     print_access();
+    print_ipc();
     return holes > 0;
 }
