@@ -475,9 +475,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai
 CAI_API CAI_MUST_CHECK cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t flags,
                                                   cai_dtype *out, cai_error *err);
 
-/** Writes the typestr, such as "<f4" or "<m8[25s]", and a NUL. Returns its length in bytes. bfloat16 and
- *  float8 have no typestr. They are written as "<V2" and "|V1". CAI_TYPESTR_SIZE bytes always suffice. A
- *  smaller capacity truncates the text. With capacity 0 nothing is written. */
+/** Writes the typestr, such as "<f4" or "<m8[25s]", and a NUL. Returns its length in bytes. bfloat16,
+ *  float8 and values below 8 bits have no typestr. They are written as "<V2", "|V1", or "|V3" (packed float6).
+ *  CAI_TYPESTR_SIZE bytes always suffice. A smaller capacity truncates the text. With capacity 0 nothing is
+ *  written. */
 CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t capacity);
 
 /** Returns "float32" for CAI_FLOAT32 and CAI_SWAPPED(CAI_FLOAT32), "unknown" for a code outside the list. */
@@ -1016,7 +1017,7 @@ CAI_PRIV_COLD void cai_priv_put_values(cai_priv_text *text, const char *format, 
                 cai_priv_put_char(text, *string++);
         } else if (*format == 'p') {
             cai_priv_put(text, "0x");
-            cai_priv_put_digits(text, (uint64_t)(uintptr_t)va_arg(values, void *), 16);
+            cai_priv_put_digits(text, (uintptr_t)va_arg(values, void *), 16);
         } else {
             cai_priv_put_char(text, *format == 'c' ? (char)va_arg(values, int) : '%');
         }
@@ -2790,7 +2791,7 @@ CAI_API cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim, co
 {
     cai_dtype dtype;
     CAI_TRY(cai_priv_dtype_of(code, &dtype, err));
-    return cai_array_init_dtype(out, &dtype, ndim, shape, strides, (uint64_t)(uintptr_t)data, err);
+    return cai_array_init_dtype(out, &dtype, ndim, shape, strides, (uintptr_t)data, err);
 }
 
 /* Fills what cai_array_init_dtype is given, but for data, flags and field_count. */
@@ -2891,7 +2892,7 @@ CAI_API cai_status cai_array_init_packed(cai_array *out, int32_t code, int32_t n
     for (int32_t i = 0; i < ndim; ++i) elements[i] = shape[i];
     if (ndim) extent = shape[axis]; /* before `out`, which may have the shape */
     if (extent > 0) elements[axis] = (extent - 1) / values + 1;
-    CAI_TRY(cai_priv_init_strided(out, &dtype, ndim, elements, strides, (uint64_t)(uintptr_t)data, err));
+    CAI_TRY(cai_priv_init_strided(out, &dtype, ndim, elements, strides, (uintptr_t)data, err));
     out->packed_axis = axis;
     out->packed_extent = extent;
     return CAI_OK;

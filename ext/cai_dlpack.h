@@ -94,7 +94,8 @@ TYPES
 
     - As many lanes as fill whole bytes (float4: 2). The shape counts elements of that many values. The values
       lie along the last axis of stride 1. If there is none, or strides is NULL, they lie along the last axis.
-      PyTorch has its float4_e2m1fn_x2 so. It is what the exports write. They refuse another axis.
+      PyTorch has its float4_e2m1fn_x2 so. It is what the exports write. They refuse another axis, and
+      unused bits.
     - One lane, packed. The shape counts values. An import takes it if every row begins at a whole element
       (the axis of stride 1 is packed, all other strides are multiples of its values). An export writes it
       with CAI_DLPACK_ONE_LANE.
