@@ -122,7 +122,7 @@ TENSOR_MAPS = [
     ("strides below 2^39", r"most = \(1ll << 40\) - 1;", r"most = (1ll << 39) - 1;"),
     ("negative strides", r"stride >= 0 && stride <= most", r"stride <= most"),
     ("no stride of 0", r"stride >= 0 && stride <= most", r"stride > 0 && stride <= most"),
-    ("the last axis has a stride", r"    if \(dim == 0 && stride != array->dtype\.itemsize\)\n", r"    if (0)\n"),
+    ("the last axis has a stride", r"    if \(dim == 0 && stride != array->dtype\.itemsize\) return [^;]*;\n", r""),
     ("an extent of 1 counts", r"    if \(array->shape\[axis\] == 1\) return CAI_OK;\n", r""),
     ("a stride that no element uses is passed on", r"\(uint64_t\)\(fits \? stride : unit\)", r"(uint64_t)stride"),
     ("a stride that no element uses is replaced", r"\(uint64_t\)\(fits \? stride : unit\)", r"(uint64_t)(fits && array->shape[axis] > 1 ? stride : unit)"),
@@ -161,7 +161,7 @@ TENSOR_MAPS = [
      r"    if (tile->type < 0 || tile->type > 16) return CAI_OK;\n"),
     ("a plan has the number of a tile", r"    if \(\*type == CAI_TENSOR_MAP_UINT8\) \*type = CAI_PRIV_MAP_UINT8;\n", r"    if (*type == CAI_TENSOR_MAP_UINT8 && dtype->itemsize > 1) *type = CAI_PRIV_MAP_UINT8;\n"),
     ("UINT8 cannot be named", r"    int32_t bytes;\n    \*type = given", r"    int32_t bytes;\n    if (given == CAI_TENSOR_MAP_UINT8) given = 0;\n    *type = given"),
-    ("a message has no named type", r"given \? \" is not \" : \"\", given \?", r"\"\", 0 ?"),
+    ("a message has no named type", r"given \? \" is not \" : \"\", given \?", r'"", 0 ?'),
 
     ("any interleave", r"tile->interleave, CAI_TENSOR_MAP_INTERLEAVE_32B, err", r"tile->interleave, 100, err"),
     ("any swizzle", r"tile->swizzle, CAI_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, err", r"tile->swizzle & 7, 7, err"),
