@@ -108,13 +108,14 @@ typedef struct cai_scaled {
 CAI_API CAI_MUST_CHECK cai_status cai_scales_shape(const cai_scaled *x, int64_t *shape, cai_error *err);
 
 /** Checks an argument of a consumer: both arrays, their dtypes, the block, the layout, the shape of the scales
- *  and the device. `name` is its name in the message. `format` is CAI_MXFP8, ..., or CAI_ANY_SCALED. `layout`
- *  is CAI_SCALES_... or CAI_ANY_SCALES. `requirements` are those of cai_expect, of both arrays. Those about
- *  contiguity are of data alone. The values of a packed element must lie along `axis`, as cuBLASLt, CUTLASS and
- *  PyTorch have them. Only plain scales of CAI_ANY_SCALED may have another data->packed_axis. In 128X4 the
- *  number of scales counts, not their shape and the order of their axes. Producers give this layout different
- *  ones: PyTorch 1 axis, cuDNN blocks and rows, also transposed. A message is "x: scales.shape[1] = 3, not 4:
- *  the data has 100 values, 32 to a scale".
+ *  and the device. Scales are no bool and not packed; those of 128X4 have 8 bits. Data in device memory with
+ *  scales in plain host memory is refused, and the reverse. `name` is its name in the message. `format` is
+ *  CAI_MXFP8, ..., or CAI_ANY_SCALED. `layout` is CAI_SCALES_... or CAI_ANY_SCALES. `requirements` are those of
+ *  cai_expect, of both arrays. Those about contiguity are of data alone. The values of a packed element must lie
+ *  along `axis`, as cuBLASLt, CUTLASS and PyTorch have them. Only plain scales of CAI_ANY_SCALED may have another
+ *  data->packed_axis. In 128X4 the number of scales counts, not their shape and the order of their axes.
+ *  Producers give this layout different ones: PyTorch 1 axis, cuDNN blocks and rows, also transposed. A message
+ *  is "x: scales.shape[1] = 3, not 4: the data has 100 values, 32 to a scale".
  *  Errors: CAI_ERR_EXPECT, and those of cai_scales_shape. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_scaled(const cai_scaled *x, const char *name, int32_t format,
                                                     int32_t layout, uint32_t requirements, cai_error *err);
@@ -325,6 +326,30 @@ static cai_status cai_priv_scaled_plain(const cai_scaled *x, const cai_priv_scal
     return status;
 }
 
+/* Checks that a scale is an element, in tiles of 8 bits. */
+static cai_status cai_priv_scaled_dtype(const cai_dtype *dtype, int tiled, cai_error *err)
+{
+    const char *name = cai_dtype_name(dtype->code);
+    if (cai_dtype_values(dtype) > 1 || dtype->code == CAI_BOOL)
+        return cai_priv_error(err, CAI_ERR_EXPECT, "the scales are %s: a scale is an element, and no bool", name);
+    if (!tiled || !dtype->bits) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_EXPECT, "the scales are %s: those of layout 128X4 have 8 bits", name);
+}
+
+/* Checks that a kernel, or the CPU, can use both arrays. */
+static cai_status cai_priv_scaled_place(const cai_array *data, const cai_array *scales, cai_error *err)
+{
+    static const char *const names[2] = {"plain host memory", "device memory"};
+    const cai_array *host = data->memory == CAI_MEMORY_HOST ? data : scales;
+    const cai_array *other = host == data ? scales : data;
+    if (data->device >= 0 && scales->device >= 0 && data->device != scales->device)
+        return cai_priv_error(err, CAI_ERR_EXPECT, "the data is on device %d, the scales on device %d",
+                              data->device, scales->device);
+    if (host->memory != CAI_MEMORY_HOST || host->device >= 0 || other->memory != CAI_MEMORY_DEVICE) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_EXPECT, "the data is in %s, the scales are in %s", names[host == scales],
+                          names[host == data]);
+}
+
 /* Checks scales in tiles. */
 static cai_status cai_priv_scaled_tiled(const cai_array *scales, const cai_priv_scaled *plan, cai_error *err)
 {
@@ -367,9 +392,8 @@ static cai_status cai_priv_scaled_check(const cai_scaled *x, int32_t format, int
     if (layout != CAI_ANY_SCALES && layout != x->layout)
         return cai_priv_error(err, CAI_ERR_EXPECT, "the layout of the scales is %s, not %s",
                               x->layout ? "128X4" : "plain", layout ? "128X4" : "plain");
-    if (x->data->device >= 0 && x->scales->device >= 0 && x->data->device != x->scales->device)
-        return cai_priv_error(err, CAI_ERR_EXPECT, "the data is on device %d, the scales on device %d",
-                              x->data->device, x->scales->device);
+    CAI_TRY(cai_priv_scaled_place(x->data, x->scales, err));
+    CAI_TRY(cai_priv_scaled_dtype(&x->scales->dtype, x->layout == CAI_SCALES_128X4, err));
     return x->layout ? cai_priv_scaled_tiled(x->scales, plan, err) : cai_priv_scaled_plain(x, plan, err);
 }
 

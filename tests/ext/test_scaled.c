@@ -365,6 +365,54 @@ static void refuse_arrays(void)
     CHECK_INT(cai_expect_scaled(&a.x, "x", 0, 0, 0, NULL), CAI_OK);
 }
 
+/* No kernel and no loop of a CPU reads both arrays. */
+static void refuse_places(void)
+{
+    const int32_t memories[] = {CAI_MEMORY_UNKNOWN, CAI_MEMORY_HOST, CAI_MEMORY_PINNED, CAI_MEMORY_MANAGED,
+                                CAI_MEMORY_DEVICE};
+    argument a;
+    int i, j;
+    usual_argument(&a, CAI_SCALES_PLAIN);
+    for (i = 0; i < 5; i++)
+        for (j = 0; j < 5; j++) {
+            const int apart = (i == 1 && j == 4) || (i == 4 && j == 1);
+            a.data.memory = memories[i];
+            a.scales.memory = memories[j];
+            CHECK_INT(cai_expect_scaled(&a.x, "x", 0, 0, 0, NULL), apart ? CAI_ERR_EXPECT : CAI_OK);
+        }
+    a.data.memory = CAI_MEMORY_DEVICE, a.data.device = 0;
+    a.scales.memory = CAI_MEMORY_HOST;
+    refuse_any(&a, CAI_ERR_EXPECT, "x: the data is in device memory, the scales are in plain host memory");
+    a.scales.device = 0; /* a device that can use it */
+    CHECK_INT(cai_expect_scaled(&a.x, "x", 0, 0, 0, NULL), CAI_OK);
+    a.data.memory = CAI_MEMORY_HOST, a.data.device = -1;
+    a.scales.memory = CAI_MEMORY_DEVICE;
+    refuse_any(&a, CAI_ERR_EXPECT, "x: the data is in plain host memory, the scales are in device memory");
+}
+
+/* A scale is an element, in 128X4 a whole byte. */
+static void refuse_scale_dtypes(void)
+{
+    static const int32_t codes[] = {CAI_FLOAT4_E2M1FN_X2, CAI_INT4_X2, CAI_BOOL, CAI_INT4, CAI_FLOAT4_E2M1FN,
+                                    CAI_UINT8, CAI_INT8, CAI_FLOAT8_E5M2};
+    const int64_t tiles[1] = {512}, plain[2] = {100, 3};
+    argument a;
+    int i;
+    for (i = 0; i < 8; i++) {
+        usual_argument(&a, CAI_SCALES_128X4);
+        CHECK_INT(cai_array_init(&a.scales, codes[i], 1, tiles, NULL, (void *)0x100000, NULL), CAI_OK);
+        CHECK_INT(cai_expect_scaled(&a.x, "x", 0, CAI_ANY_SCALES, 0, NULL), i < 5 ? CAI_ERR_EXPECT : CAI_OK);
+        usual_argument(&a, CAI_SCALES_PLAIN);
+        CHECK_INT(cai_array_init(&a.scales, codes[i], 2, plain, NULL, (void *)0x100000, NULL), CAI_OK);
+        CHECK_INT(cai_expect_scaled(&a.x, "x", 0, 0, 0, NULL), i < 3 ? CAI_ERR_EXPECT : CAI_OK);
+    }
+    CHECK_INT(cai_array_init(&a.scales, CAI_FLOAT4_E2M1FN_X2, 2, plain, NULL, (void *)0x100000, NULL), CAI_OK);
+    refuse_any(&a, CAI_ERR_EXPECT, "x: the scales are float4_e2m1fn_x2: a scale is an element, and no bool");
+    usual_argument(&a, CAI_SCALES_128X4);
+    describe(&a.scales, CAI_INT4, 1, tiles, 0x100000);
+    refuse_any(&a, CAI_ERR_EXPECT, "x: the scales are int4: those of layout 128X4 have 8 bits");
+}
+
 static void refuse_scales(void)
 {
     const int64_t wrong[2] = {100, 4}, rows[2] = {99, 3}, few[1] = {511}, wide[2] = {128, 8}, fits[2] = {128, 4};
@@ -473,6 +521,8 @@ static void run(void)
     refuse_arrays();
     refuse_scales();
     refuse_packed();
+    refuse_places();
+    refuse_scale_dtypes();
     refuse_maps();
 }
 
