@@ -432,9 +432,10 @@ CAI_API cai_status cai_scale_map_of(const cai_scaled *x, cai_scale_map *out, cai
     out->reserved = 0;
     out->batch_stride = 0;
     if (x->layout == CAI_SCALES_128X4) {
+        const int64_t blocks = plan.count ? plan.shape[plan.ndim - 1] : 0; /* without scales they may overflow */
         out->block_stride = 512;
-        out->row_stride = plan.shape[plan.ndim - 1] * 128;
-        if (plan.ndim == 3) out->batch_stride = plan.shape[1] * plan.shape[2];
+        out->row_stride = blocks * 128;
+        if (plan.ndim == 3) out->batch_stride = plan.shape[1] * blocks;
         return CAI_OK;
     }
     out->block_stride = strides[plan.axis];

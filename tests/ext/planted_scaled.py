@@ -27,7 +27,7 @@ SCALED = [
     ("rows of tiles of data", r"plan\.shape\[plan\.ndim - 1\] \* 128;", r"plan.shape[plan.ndim - 1] * 512;"),
     ("blocks of rows not counted", r"const int64_t i = row / map->rows,", r"const int64_t i = row,"),
     ("the column is a block", r"j = column / map->block;", r"j = column;"),
-    ("batches without padding", r"out->batch_stride = plan\.shape\[1\] \* plan\.shape\[2\];", r"out->batch_stride = x->data->shape[1] * plan.shape[2];"),
+    ("batches without padding", r"out->batch_stride = plan\.shape\[1\] \* blocks;", r"out->batch_stride = x->data->shape[1] * blocks;"),
     ("no batches of tiles", r"        if \(plan\.ndim == 3\) out->batch_stride = plan\.shape\[1\][^\n]*\n", r""),
     ("no batches of plain scales", r"    if \(plan\.ndim == 3\) out->batch_stride = strides\[0\];\n", r""),
     ("strides of C order", r"out->block_stride = strides\[plan\.axis\];", r"out->block_stride = x->scales->dtype.itemsize;"),
@@ -96,6 +96,7 @@ SCALED = [
     ("requirements of data alone", r"requirements & ~order, err", r"0, err"),
     ("requirements of scales alone", r"CAI_ANY_NDIM, requirements, err", r"CAI_ANY_NDIM, 0, err"),
     ("the scales have the order of the data", r"requirements & ~order, err", r"requirements, err"),
+    ("strides of no scales", r"plan\.count \? plan\.shape\[plan\.ndim - 1\] : 0;", r"plan.shape[plan.ndim - 1];"),
     ("any format", r"format < 0 \|\| format >= CAI_SCALED_COUNT", r"format < 0 || format > CAI_SCALED_COUNT"),
     ("layouts below -1", r"layout < CAI_ANY_SCALES \|\| ", r""),
 ]  # fmt: skip

@@ -413,6 +413,25 @@ static void refuse_scale_dtypes(void)
     refuse_any(&a, CAI_ERR_EXPECT, "x: the scales are int4: those of layout 128X4 have 8 bits");
 }
 
+/* Without data there are no scales, and no strides between them that could overflow. */
+static void map_nothing(void)
+{
+    static const int64_t strides[3] = {0, 0, 1};
+    const int64_t shapes[2][3] = {{2, 0, 3ll << 60}, {0, 1ll << 60, 1}};
+    const int64_t none[1] = {0};
+    cai_scale_map map;
+    argument a;
+    int i;
+    usual_argument(&a, CAI_SCALES_128X4);
+    describe(&a.scales, E8M0, 1, none, 0x100000);
+    a.x.block = 16, a.x.axis = -1;
+    for (i = 0; i < 2; i++) {
+        CHECK_INT(cai_array_init(&a.data, E4M3, 3, shapes[i], strides, (void *)0x1000, NULL), CAI_OK);
+        CHECK_INT(cai_scale_map_of(&a.x, &map, NULL), CAI_OK);
+        CHECK(map.row_stride == 0 && map.batch_stride == 0);
+    }
+}
+
 static void refuse_scales(void)
 {
     const int64_t wrong[2] = {100, 4}, rows[2] = {99, 3}, few[1] = {511}, wide[2] = {128, 8}, fits[2] = {128, 4};
@@ -523,6 +542,7 @@ static void run(void)
     refuse_packed();
     refuse_places();
     refuse_scale_dtypes();
+    map_nothing();
     refuse_maps();
 }
 
