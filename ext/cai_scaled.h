@@ -38,7 +38,7 @@ WHAT IT IS
     they belong together. One function checks it.
 
         const cai_scaled a = {&values, &scales, 1, 16, 1, CAI_SCALES_128X4};
-        CAI_TRY(cai_expect_scaled(&a, "a", CAI_NVFP4, CAI_SCALES_128X4, CAI_ON_DEVICE, err));
+        CAI_TRY(cai_expect_scaled(&a, "a", CAI_NVFP4, CAI_SCALES_128X4, -1, CAI_ON_DEVICE, err));
         CAI_TRY(cai_scale_map_of(&a, &map, err));            // passes by value to a kernel
         scale = scale_bytes[cai_scale_offset(&map, i, k)];   // of value (i, k)
 
@@ -90,6 +90,8 @@ enum {
     CAI_ANY_SCALES = -1 /* for cai_expect_scaled */
 };
 
+enum { CAI_ANY_AXIS = INT32_MIN }; /* for cai_expect_scaled */
+
 /** Values and their scales. Both arrays are yours and live as long as you use this. */
 typedef struct cai_scaled {
     const cai_array *data;
@@ -107,18 +109,21 @@ typedef struct cai_scaled {
  *  few axes), CAI_ERR_ABI. On failure `shape` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_scales_shape(const cai_scaled *x, int64_t *shape, cai_error *err);
 
-/** Checks an argument of a consumer: both arrays, their dtypes, the block, the layout, the shape of the scales
- *  and the device. Scales are no bool and not packed; those of 128X4 have 8 bits. Data in device memory with
- *  scales in plain host memory is refused, and the reverse. `name` is its name in the message. `format` is
- *  CAI_MXFP8, ..., or CAI_ANY_SCALED. `layout` is CAI_SCALES_... or CAI_ANY_SCALES. `requirements` are those of
- *  cai_expect, of both arrays. Those about contiguity are of data alone. The values of a packed element must lie
- *  along `axis`, as cuBLASLt, CUTLASS and PyTorch have them. Only plain scales of CAI_ANY_SCALED may have another
+/** Checks an argument of a consumer: both arrays, their dtypes, the block, the layout, the shape of the
+ *  scales and the device. Scales are no bool and not packed; those of 128X4 have 8 bits. Data in device
+ *  memory with scales in plain host memory is refused, and the reverse. `name` is its name in the message.
+ *  `format` is CAI_MXFP8, ..., or CAI_ANY_SCALED. `layout` is CAI_SCALES_... or CAI_ANY_SCALES. `axis` is the
+ *  axis of data along which your kernel has the blocks, -1 for the last one, or CAI_ANY_AXIS if it goes by
+ *  x->axis. `requirements` are those of cai_expect, of both arrays. Those about contiguity are of data alone:
+ *  a kernel that takes no strides needs CAI_C_CONTIGUOUS. The values of a packed element must lie along
+ *  x->axis, as cuBLASLt, CUTLASS and PyTorch have them. Only plain scales of CAI_ANY_SCALED may have another
  *  data->packed_axis. In 128X4 the number of scales counts, not their shape and the order of their axes.
- *  Producers give this layout different ones: PyTorch 1 axis, cuDNN blocks and rows, also transposed. A message
- *  is "x: scales.shape[1] = 3, not 4: the data has 100 values, 32 to a scale".
+ *  Producers give this layout different ones: PyTorch 1 axis, cuDNN blocks and rows, also transposed. A
+ *  message is "x: scales.shape[1] = 3, not 4: the data has 100 values, 32 to a scale".
  *  Errors: CAI_ERR_EXPECT, and those of cai_scales_shape. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_scaled(const cai_scaled *x, const char *name, int32_t format,
-                                                    int32_t layout, uint32_t requirements, cai_error *err);
+                                                    int32_t layout, int32_t axis, uint32_t requirements,
+                                                    cai_error *err);
 
 /* --------------------------------------------------------------------- >>kernel */
 /** Where the scales are. Pass it by value to a kernel, with a pointer to the first scale. */
@@ -397,8 +402,15 @@ static cai_status cai_priv_scaled_check(const cai_scaled *x, int32_t format, int
     return x->layout ? cai_priv_scaled_tiled(x->scales, plan, err) : cai_priv_scaled_plain(x, plan, err);
 }
 
+static cai_status cai_priv_scaled_along(const cai_priv_scaled *plan, int32_t axis, cai_error *err)
+{
+    if (axis == CAI_ANY_AXIS || plan->axis == (axis < 0 ? axis + plan->ndim : axis)) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_EXPECT, "the blocks lie along axis %d of %d, not along %d", plan->axis,
+                          plan->ndim, axis);
+}
+
 CAI_API cai_status cai_expect_scaled(const cai_scaled *x, const char *name, int32_t format, int32_t layout,
-                                     uint32_t requirements, cai_error *err)
+                                     int32_t axis, uint32_t requirements, cai_error *err)
 {
     const uint32_t order = CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS;
     cai_priv_scaled plan;
@@ -411,7 +423,8 @@ CAI_API cai_status cai_expect_scaled(const cai_scaled *x, const char *name, int3
                            err));
     CAI_TRY(cai_error_name(cai_expect(x->scales, "scales", cai_priv_scaled_formats[format].scales, CAI_ANY_NDIM,
                                       requirements & ~order, err), name, err));
-    return cai_error_name(cai_priv_scaled_check(x, format, layout, &plan, err), name, err);
+    CAI_TRY(cai_error_name(cai_priv_scaled_check(x, format, layout, &plan, err), name, err));
+    return cai_error_name(cai_priv_scaled_along(&plan, axis, err), name, err);
 }
 
 /* ----------------------------------------------------------------------- >>maps */
