@@ -46,35 +46,32 @@ THE FIVE FUNCTIONS MOST USERS NEED
     cai_array_init      pointer, dtype and shape of your own buffer -> cai_array
     cai_export          cai_array -> dictionary entries of a chosen version
 
-CONFIGURATION (define before the first include; the same in every unit of one library)
+CONFIGURATION (define before the first include, the same in every unit of a library; no macro changes a struct)
     CAI_IMPLEMENTATION       compile the implementation of every cai header here
     CAI_CORE_IMPLEMENTATION  compile the implementation of this header here
     CAI_STATIC               make all functions static, for a library in a single translation unit. Every unit
-                             that includes the header then needs the implementation (17.6 KB of code and
-                             constants, if it imports, expects and takes a view; all is 32.2 KB, gcc -Os)
+                             that includes the header then needs the implementation (16.1 KB of code and
+                             constants, if it imports, expects and takes a view; all is 31.7 KB, gcc -Os)
     CAI_SHARED               export the functions from a shared library. Add CAI_BUILD while you build it
     CAI_NAMESPACE            put a prefix before every function (#define CAI_NAMESPACE mylib_), so that two
                              libraries with a copy each can be linked into one program
     CAI_API                  the whole linkage specifier, instead of the four above
-    If none of them is defined, functions are external with hidden visibility. They stay inside the shared
-    object that you build. No macro changes a struct.
+    If none of them is defined, functions are external with hidden visibility: they stay inside the shared
+    object that you build.
 
 READERS AND JUDGES
     A reader (a literal reader, a Python or Julia binding) only tags what it finds, in runs of cai_token. This
-    header judges them all, so that two readers cannot disagree. The default profile is strict. A message
-    about a common slip ends in "(accepted by CAI_LENIENT)". cai_import lists these.
+    header judges them all, so that two readers cannot disagree. The default profile is strict.
 
 OWNERSHIP
-    An array with a release callback is owned. An array without one is borrowed. Call cai_array_release once
-    when you are done. Do not copy an owned array, except with cai_array_move and cai_array_borrow.
-    A view is valid as long as the array that it was made of. mask, fields and event belong to the owner and
-    are valid until release. Field names point to the text that the reader tagged.
+    An array with a release callback is owned, one without is borrowed. Call cai_array_release once when you
+    are done. Do not copy an owned array, except with cai_array_move and cai_array_borrow. A view is valid as
+    long as the array that it was made of. mask, fields and event belong to the owner until release.
 
 ARGUMENTS (in all headers)
-    The object that a function makes or works on comes first. The result of a conversion or of a query comes
-    last, before err. A count stands behind its list.
-    Zero a struct of options first (memset), then set what differs from the default. NULL in place of options
-    means the default of all.
+    The object that a function makes or works on comes first, a result last before err, a count behind its
+    list. Zero a struct of options first (memset), then set what differs from the default. NULL in place of
+    options means the default of all.
 
 ERRORS
     A function that can fail returns a cai_status, 0 (CAI_OK) or one of CAI_STATUS_LIST. The last argument,
@@ -82,20 +79,15 @@ ERRORS
     the storage of cai_export. A message names entry, index, value and limit ("shape[2] = -1 is negative").
 
 THREADS
-    There are no globals and no thread-locals. Every function may run on any thread. Two threads must not use
-    one object at a time, unless both only read it. A release callback may run on any thread.
+    There are no globals and no thread-locals. Every function, and every release callback, may run on any
+    thread. Two threads must not use one object at a time, unless both only read it.
 
 ABI
     cai_array, cai_dtype and cai_field cross shared objects. Their layout is asserted at compile time for
     64-bit and 32-bit targets. It is experimental (_v0) until 1.0. A consumer that does not know the value of
     abi must call release and nothing else.
 
-RULES
-    R1-R61 and R70-R85 in comments: docs/rules.md.
-
-NOT HERE
-    Ordering on streams and memory queries (cai_stream.h), allocation, Python objects, host access to device
-    data, copying, casting.
+    Comments name rules of docs/rules.md (R1-R61, R70-R85).
 */
 
 #include <stddef.h>
@@ -196,7 +188,6 @@ NOT HERE
 #define cai_view_reinterpret CAI_PRIV_RENAMED(cai_view_reinterpret)
 #define cai_view_reshape CAI_PRIV_RENAMED(cai_view_reshape)
 #define cai_view_slice CAI_PRIV_RENAMED(cai_view_slice)
-#define cai_view_squeeze CAI_PRIV_RENAMED(cai_view_squeeze)
 #define cai_view_values CAI_PRIV_RENAMED(cai_view_values)
 enum { CAI_PRIV_RENAMED(cai_priv_declared) }; /* the implementation checks it */
 #endif
@@ -285,15 +276,14 @@ CAI_API const char *cai_status_name(cai_status status);
 /** Returns "shape" for CAI_ENTRY_SHAPE, and "" for CAI_ENTRY_NONE and unknown numbers. */
 CAI_API const char *cai_entry_name(int32_t entry);
 
-/** Fills an error for your own checks, in the form of cai's errors, "name: message". `status` is the error.
- *  With CAI_OK, `err` stays as it is. `name` is the argument or the call. If it is NULL, the message stands
- *  alone. If `message` is NULL, it is the name of the status. Text that does not fit ends in "...". index
- *  becomes -1, and entry, native and rule become 0. You may set these after the call. Returns `status`. */
+/** Fills an error for your own checks, in the form of cai's errors, "name: message". Returns `status`. With
+ *  CAI_OK, `err` stays as it is. `name` is the argument or the call, or NULL. If `message` is NULL, it is the
+ *  name of the status. Text that does not fit ends in "...". index becomes -1, entry, native and rule 0. */
 CAI_API cai_status cai_error_set(cai_status status, const char *name, const char *message, cai_error *err);
 
-/** Puts the name of an argument before the message, as in "x: axis 3 does not exist: there are 2 axes", for
- *  functions of one array, such as views. With CAI_OK, or if `name` is NULL, `err` stays as it is. Returns
- *  `status`: CAI_TRY(cai_error_name(cai_view_index(x, 3, 0, &row, err), "x", err)). */
+/** Puts the name of an argument before the message of a function of one array, as in "x: axis 3 does not
+ *  exist: there are 2 axes". With CAI_OK, or if `name` is NULL, `err` stays as it is. Returns `status`:
+ *  CAI_TRY(cai_error_name(cai_view_index(x, 3, 0, &row, err), "x", err)). */
 CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error *err);
 
 /** Returns from the calling function if `call` fails. */
@@ -313,8 +303,7 @@ CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error
  *  have 0 bytes in the code. Their size is in cai_dtype. */
 #define CAI_CODE(kind, bytes, format) ((kind) << 8 | (bytes) | (format) << 16)
 
-/** The code of the same dtype in the byte order that this machine does not have. It is a different number, so
- *  that a switch on codes never confuses the two byte orders. */
+/** The code of the same dtype in the byte order that this machine does not have. */
 #define CAI_SWAPPED(code) ((code) | 0x01000000)
 
 /** The dtypes with a typestr, X(name, kind, bytes, format, text). */
@@ -364,14 +353,9 @@ enum {
 #define CAI_PRIV_ENUMERATOR(name, kind, bytes, format, text) name = CAI_CODE(kind, bytes, format),
     CAI_DTYPE_LIST(CAI_PRIV_ENUMERATOR)
 #undef CAI_PRIV_ENUMERATOR
-    /* the types of C on this platform */
-    CAI_SHORT = CAI_CODE('i', sizeof(short), 0), CAI_UNSIGNED_SHORT = CAI_CODE('u', sizeof(short), 0),
-    CAI_INT = CAI_CODE('i', sizeof(int), 0), CAI_UNSIGNED_INT = CAI_CODE('u', sizeof(int), 0),
+    /* the types of C whose size depends on the platform */
     CAI_LONG = CAI_CODE('i', sizeof(long), 0), CAI_UNSIGNED_LONG = CAI_CODE('u', sizeof(long), 0),
-    CAI_LONG_LONG = CAI_CODE('i', sizeof(long long), 0),
-    CAI_UNSIGNED_LONG_LONG = CAI_CODE('u', sizeof(long long), 0),
     CAI_PTRDIFF = CAI_CODE('i', sizeof(ptrdiff_t), 0), CAI_SIZE = CAI_CODE('u', sizeof(size_t), 0),
-    CAI_FLOAT = CAI_CODE('f', sizeof(float), 0), CAI_DOUBLE = CAI_CODE('f', sizeof(double), 0),
     CAI_LONG_DOUBLE = CAI_CODE('f', sizeof(long double), 0)
 };
 
@@ -465,20 +449,18 @@ typedef struct cai_array_v0 cai_array;
 #define CAI_ABI 0x43414931u /* "CAI1": the candidate of the layout of 1.0. Version 0.1 has "CAI0" */
 
 /** Fills `out` for a code of CAI_DTYPE_LIST with a fixed size, plain or CAI_SWAPPED. Datetime kinds get no
- *  unit. Flexible kinds have no size in their code. For these use cai_dtype_parse.
- *  Errors: CAI_ERR_ARGUMENT. */
+ *  unit. For flexible kinds use cai_dtype_parse. Errors: CAI_ERR_ARGUMENT. */
 CAI_API CAI_MUST_CHECK cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai_error *err);
 
-/** Parses a typestr of `length` bytes, which need not be NUL-terminated. The whole string must match the
- *  strict grammar, byteorder kind digits [unit] (R30-R38). `flags` is 0 or CAI_LENIENT, which accepts '=' or
- *  no byte order. Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPESTR (index is the position). */
+/** Parses a typestr of `length` bytes, which need not be NUL-terminated: byteorder kind digits [unit]
+ *  (R30-R38). `flags` is 0 or CAI_LENIENT, which accepts '=' or no byte order. Errors: CAI_ERR_ARGUMENT,
+ *  CAI_ERR_TYPESTR (index is the position). */
 CAI_API CAI_MUST_CHECK cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t flags,
                                                   cai_dtype *out, cai_error *err);
 
-/** Writes the typestr, such as "<f4" or "<m8[25s]", and a NUL. Returns its length in bytes. bfloat16,
- *  float8 and values below 8 bits have no typestr. They are written as "<V2", "|V1", or "|V3" (packed float6).
- *  CAI_TYPESTR_SIZE bytes always suffice. A smaller capacity truncates the text. With capacity 0 nothing is
- *  written. */
+/** Writes the typestr, such as "<f4" or "<m8[25s]", and a NUL. Returns its length in bytes. A dtype without one
+ *  is written as bytes: bfloat16 as "<V2", a packed dtype as "|V1" or "|V3". CAI_TYPESTR_SIZE bytes always
+ *  suffice. A smaller capacity truncates the text. With 0 nothing is written. */
 CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t capacity);
 
 /** Returns "float32" for CAI_FLOAT32 and CAI_SWAPPED(CAI_FLOAT32), "unknown" for a code outside the list. */
@@ -506,18 +488,16 @@ enum {
     CAI_NO_BACK_EDGE = 1 << 10,   /* an importer set it (as of DLPack): the owner does not see work in `stream`.
                                      cai_exchange_finish keeps the array until the consumer's work has passed */
     CAI_OWN_EVENT = 1 << 11,      /* `event` belongs to the array (cai_stream_detach), else to the owner */
-    CAI_ORDERED_FREE = 1 << 12,   /* release frees the memory after the work of the stream that the array names.
-                                     So the array may be released as soon as that stream waits for the
-                                     consumer's work. Only owners whose free is stream-ordered set the flag
-                                     (cai_emm_array, a manager), never an import */
+    CAI_ORDERED_FREE = 1 << 12,   /* release frees the memory in the order of the array's stream. So it may be
+                                     called once that stream waits for the consumer's work. Set by owners
+                                     whose free is so ordered (cai_emm_array, a manager), never by an import */
     /* requirements of cai_expect that are not facts of an array */
     CAI_ON_DEVICE = 1 << 16,      /* not known as plain host memory, unless a device can use that (HMM, ATS) */
     CAI_ALLOW_MASK = 1 << 17,     /* the caller applies the mask (else it must refuse, R52) */
     CAI_ALLOW_UNALIGNED = 1 << 18 /* the caller loads byte by byte */
 };
 
-/** The lenient profile: a flag of cai_import, cai_dtype_parse, cai_fields_compile and of the imports of other
- *  headers. It is a macro, because C++20 deprecates to combine enumerators of two enumerations. */
+/** The lenient profile: a flag of all imports. A macro, as C++20 deprecates to combine two enumerations. */
 #define CAI_LENIENT 1
 
 enum {
@@ -558,18 +538,17 @@ enum {
     CAI_STREAM_PER_THREAD = 2 /* the per-thread default stream (R73) */
 };
 
-/** Describes your own memory in `out` as a borrowed, writable array. `code` is a dtype of fixed size. `ndim`
- *  is 0 to 64. `shape` has ndim extents in elements, 0 or more. `strides` has ndim strides in bytes, or is
- *  NULL for C order. `data` is the first element, and is ignored if the array is empty. The version is 3.
- *  Device, memory and sync are unknown. If work is pending, set out->sync and out->stream, else set
- *  CAI_SYNC_NONE. Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
+/** Describes your own memory in `out` as a borrowed, writable array of version 3. `code` is a dtype of fixed
+ *  size. `shape` has `ndim` (0 to 64) extents in elements. `strides` has as many strides in bytes, or is NULL
+ *  for C order. `data` is the first element, and is ignored if the array is empty. Device, memory and sync are
+ *  unknown. If work is pending, set out->sync and out->stream, else set CAI_SYNC_NONE.
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_SHAPE, CAI_ERR_STRIDES, CAI_ERR_DATA. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_init(cai_array *out, int32_t code, int32_t ndim,
                                                  const int64_t *shape, const int64_t *strides, void *data,
                                                  cai_error *err);
 
-/** Does the same as cai_array_init for any dtype (flexible, datetime with a unit, ...) and any 64-bit
- *  address. `dtype` comes from cai_dtype_of or cai_dtype_parse, and is copied. `strides` of a bit field is
- *  NULL. */
+/** Does the same for any dtype (flexible, datetime with a unit, ...) and any 64-bit address. `dtype` comes from
+ *  cai_dtype_of or cai_dtype_parse, and is copied. `strides` of a bit field is NULL. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, int32_t ndim,
                                                        const int64_t *shape, const int64_t *strides,
                                                        uint64_t data, cai_error *err);
@@ -595,52 +574,48 @@ CAI_API void cai_array_own(cai_array *array, void (*release)(cai_array *array), 
  *  borrowed. Do not use it after `to` was released. `from` may have an abi that this header does not know. */
 CAI_API void cai_array_move(cai_array *to, cai_array *from);
 
-/** Copies `from` to `to` as a borrowed array. `to` is memory of the caller and is overwritten without
- *  release. `to` is valid as long as `from`. The event stays with `from`, and so does the promise of
- *  CAI_ORDERED_FREE. The mask is shared, not copied. If `from` is owned, it stays owned. If `from` came from
- *  elsewhere, call cai_array_check first. */
+/** Copies `from` to `to` as a borrowed array, valid as long as `from`. `to` is memory of the caller and is
+ *  overwritten without release. Owner, event and CAI_ORDERED_FREE stay with `from`. The mask is shared, not
+ *  copied. If `from` came from elsewhere, call cai_array_check first. */
 CAI_API void cai_array_borrow(cai_array *to, const cai_array *from);
 
 /** Calls the release callback once, if there is one. `array` may be NULL or borrowed. */
 CAI_API void cai_array_release(cai_array *array);
 
 /** Checks that a struct from elsewhere has the layout of this header and valid bounds (ndim, field_count, the
- *  values of a packed dtype), and that a dtype below 8 bits has the bits and the itemsize of its code.
- *  Every function below that reads an array calls it first. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
+ *  values of a packed dtype), and that a dtype below 8 bits has the bits and the itemsize of its code. Every
+ *  function below that reads an array calls it first. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_check(const cai_array *array, cai_error *err);
 
 /** Writes one line for logs and a NUL, such as "float32 (2, 3) strides (4, 8), F-contiguous, read-only,
- *  stream 1, at 0x7f0000000000". Returns its length in bytes. A smaller capacity cuts the line, which then
- *  ends in "...". With 0 nothing is written. The function never fails, and writes "NULL" for NULL. */
+ *  stream 1, at 0x7f0000000000", and "NULL" for NULL. Returns its length in bytes. A smaller capacity cuts the
+ *  line, which then ends in "...". With 0 nothing is written. */
 CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t capacity);
 
 /** Checks an argument of a consumer. `name` is its name in the message. `code` is CAI_FLOAT32, ..., or
- *  CAI_ANY_DTYPE. `ndim` is a number of axes or CAI_ANY_NDIM. `requirements` may have CAI_WRITABLE,
- *  CAI_C_CONTIGUOUS, CAI_F_CONTIGUOUS, CAI_ALIGNED, CAI_NO_SELF_OVERLAP, CAI_ON_DEVICE, CAI_ALLOW_MASK and
- *  CAI_ALLOW_UNALIGNED. Other bits are CAI_ERR_ARGUMENT. An array with a mask is refused without
- *  CAI_ALLOW_MASK. CAI_C_CONTIGUOUS (CAI_F_CONTIGUOUS) also requires that the values of a packed element lie
- *  along the last (first) axis. An unaligned array is refused without CAI_ALLOW_UNALIGNED, or with
- *  CAI_ALIGNED. An undecided overlap counts as an overlap. CAI_ON_DEVICE accepts memory that is not known.
- *  cai_locate of cai_stream.h finds out where it is.
+ *  CAI_ANY_DTYPE. `ndim` is a number of axes or CAI_ANY_NDIM. `requirements` are bits of the flags above:
+ *  CAI_WRITABLE to CAI_NO_SELF_OVERLAP, and CAI_ON_DEVICE to CAI_ALLOW_UNALIGNED. CAI_C_CONTIGUOUS
+ *  (CAI_F_CONTIGUOUS) also requires that the values of a packed element lie along the last (first) axis. An
+ *  unaligned array is refused without CAI_ALLOW_UNALIGNED, or with CAI_ALIGNED. An undecided overlap counts
+ *  as an overlap. CAI_ON_DEVICE accepts memory that is not known. cai_locate of cai_stream.h finds out where
+ *  it is. A mask is refused without CAI_ALLOW_MASK.
  *  Errors: CAI_ERR_EXPECT with a full sentence, such as "x: expected float32, 2-D, C-contiguous, writable;
  *  got >f8, 2-D, strides (8, 16), read-only", CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect(const cai_array *array, const char *name, int32_t code,
                                              int32_t ndim, uint32_t requirements, cai_error *err);
 
 /** Checks that two arrays have the same extents in elements, and if both are packed, also the same values
- *  along the same axis. A message is "shape[1] = 3 in x, 4 in y". Errors:
- *  CAI_ERR_EXPECT (index is the first axis that differs, or -1 if the number of axes differs),
- *  CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+ *  along the same axis. Errors: CAI_ERR_EXPECT, such as "shape[1] = 3 in x, 4 in y" (index is the first axis
+ *  that differs, or -1 if the number of axes differs), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
-                                                        const cai_array *b, const char *b_name,
-                                                        cai_error *err);
+                                                        const cai_array *b, const char *b_name, cai_error *err);
 
 enum { CAI_OVERLAP_NO = 0, CAI_OVERLAP_YES = 1, CAI_OVERLAP_UNDECIDED = 2 };
 
-/** Returns whether two arrays share a byte. It compares elements, not extents. The even and the odd columns
- *  of one array do not overlap. The answer is exact, unless the bounded search ends in CAI_OVERLAP_UNDECIDED.
- *  Treat that result as an overlap. The function assumes one address space for both arrays, and ignores
- *  masks. For NULL and for unknown layouts the result is CAI_OVERLAP_UNDECIDED. */
+/** Returns whether an element of one array shares a byte with one of the other. The even and the odd columns of
+ *  one array do not overlap. The answer is exact, unless the bounded search is given up. Treat
+ *  CAI_OVERLAP_UNDECIDED as an overlap. It is the result for NULL and unknown layouts, too. The function
+ *  assumes one address space for both arrays, and ignores masks. */
 CAI_API int32_t cai_overlap(const cai_array *a, const cai_array *b);
 
 /* ---------------------------------------------------------------- >>interface */
@@ -653,17 +628,14 @@ enum {
     CAI_TOKEN_BIG_INT,  /* an int beyond both */
     CAI_TOKEN_INDEX,    /* not an int, has __index__ (NumPy's integers), fits int64; as INT */
     CAI_TOKEN_FLOAT,    /* number: 1 if not zero */
-    CAI_TOKEN_STR,      /* text, length: UTF-8 bytes */
-    CAI_TOKEN_BYTES,    /* text, length */
-    CAI_TOKEN_TUPLE,    /* length items, whose tokens follow */
-    CAI_TOKEN_LIST,     /* length items, whose tokens follow */
+    CAI_TOKEN_STR, CAI_TOKEN_BYTES,  /* text, length; a str is UTF-8 */
+    CAI_TOKEN_TUPLE, CAI_TOKEN_LIST, /* length items, whose tokens follow */
     CAI_TOKEN_DICT,     /* nothing follows; number: 1 if not empty */
     CAI_TOKEN_OBJECT,   /* any other object; number: 1 if true */
     CAI_TOKEN_OTHER     /* a value that the reader cannot name */
 };
 
-/** One tagged value. The tokens of the items follow a tuple or a list, nested ones in place. A whole entry is
- *  one run of tokens. */
+/** One tagged value. The tokens of the items follow a tuple or a list, nested ones in place. */
 typedef struct cai_token {
     int32_t kind;     /* CAI_TOKEN_... */
     uint32_t length;  /* STR, BYTES: bytes; TUPLE, LIST: items */
@@ -694,10 +666,8 @@ typedef struct cai_import_options {
 } cai_import_options;
 
 /** Judges a dictionary completely. If it is right, the function describes it in `out` as a borrowed array.
- *  Attach the object that keeps the memory with cai_array_own. `options` may be NULL.
- *
- *  After the entries one by one, shape, typestr, data and strides are judged together, and last the mask. On
- *  failure nothing is stored in `out` or in the storage of the options.
+ *  Attach the object that keeps the memory with cai_array_own. `options` may be NULL. On failure nothing is
+ *  stored in `out` or in the storage of the options.
  *
  *  CAI_LENIENT accepts only these slips. A missing version counts as 0. `data` may be a list or have extra
  *  items. The read-only flag may have any Python truth value. `shape` and `strides` may be lists. The byte
@@ -731,10 +701,10 @@ typedef struct cai_export_storage {
 /** Writes the entries of an interface of `version` 0 to 3 for `array`. The entries point into the storage.
  *  Names of fields point to the same text as those of the array. C-contiguous arrays get strides None. What
  *  the version cannot describe is refused: a mask in version 0, a stream below version 3, an event in any
- *  version, CAI_SYNC_UNKNOWN or a sync of later headers in version 3, and a packed array with unused bits or with
- *  another axis than cai_array_init finds. In version 3, no stream means no pending work. An empty array has no
- *  work to wait for and is exported without a stream. No version has an entry for device and memory kind.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
+ *  version, CAI_SYNC_UNKNOWN or a sync of later headers in version 3, and a packed array with unused bits or
+ *  with another axis than cai_array_init finds. In version 3, no stream means no pending work. An empty array
+ *  has no work to wait for and is exported without a stream. No version has an entry for device and memory
+ *  kind. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_EXPORT, CAI_ERR_CAPACITY. */
 CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t version,
                                              const cai_export_storage *storage, cai_interface *out,
                                              cai_error *err);
@@ -745,11 +715,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_export(const cai_array *array, int32_t ver
  * 0, negative ones from the end. Arrays with a mask are refused (CAI_ERR_MASK). Take views of cai_view_values
  * and of the mask. Bit fields are refused (CAI_ERR_VIEW).
  * Views count elements, also along a packed axis. These views of a packed axis are refused (CAI_ERR_VIEW): a
- * slice with a step, an index, a squeeze, a repeat, and a reshape that would tear elements.
+ * slice with a step, an index, a repeat, and a reshape unless it is the last axis.
  * Errors of all views are CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_MASK, CAI_ERR_VIEW (index is the axis at
  * fault), and CAI_ERR_SHAPE for a new shape that is negative or too large. cai_error_name adds the array. */
-
-enum { CAI_ALL_AXES = INT32_MIN };
 
 /** Makes a view without the mask. The caller must apply the mask. Bit fields are allowed. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_values(const cai_array *array, cai_array *out, cai_error *err);
@@ -763,20 +731,16 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_permute(const cai_array *array, const
 CAI_API CAI_MUST_CHECK cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t start,
                                                  int64_t count, int64_t step, cai_array *out, cai_error *err);
 
-/** Takes element `index` along one axis and drops the axis. A negative index counts from the end. */
+/** Takes element `index` along one axis and drops the axis. A negative index counts from the end. The index 0
+ *  squeezes an axis of extent 1. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t index,
                                                  cai_array *out, cai_error *err);
-
-/** Drops an axis of extent 1, or with CAI_ALL_AXES all of them but a packed axis. */
-CAI_API CAI_MUST_CHECK cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_array *out,
-                                                   cai_error *err);
 
 /** Inserts an axis of extent 1, which becomes axis `axis` of the view. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_array *out,
                                                   cai_error *err);
 
-/** Broadcasts to `shape` (ndim extents) as NumPy does. Axes are matched from the last. A stride of 0 repeats
- *  an extent of 1. If anything is repeated, the view is read-only, as in NumPy. */
+/** Broadcasts to `shape` (ndim extents) as NumPy does. If anything is repeated, the view is read-only. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_broadcast(const cai_array *array, int32_t ndim,
                                                      const int64_t *shape, cai_array *out, cai_error *err);
 
@@ -784,12 +748,12 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_broadcast(const cai_array *array, int
  *  and `shape` become those of the result, to which cai_view_broadcast takes each array. `shape` has room for
  *  CAI_MAX_NDIM extents. `name` is the array in the message, such as "y: shape[1] = 4 does not broadcast with
  *  the 3 of the arrays before". Errors: CAI_ERR_EXPECT (index is the axis of the array), CAI_ERR_SHAPE (too
- *  many elements, where extents of 0 are left out; or a negative extent), CAI_ERR_ARGUMENT, CAI_ERR_ABI. */
+ *  many elements, where extents of 0 are left out; or a negative extent), CAI_ERR_ARGUMENT, CAI_ERR_ABI. Of
+ *  packed arrays it compares elements: call cai_expect_same_shape, too. */
 CAI_API CAI_MUST_CHECK cai_status cai_broadcast_shape(const cai_array *array, const char *name, int32_t *ndim,
                                                       int64_t *shape, cai_error *err);
 
-/** Gives another shape to the elements in C order, if this needs no copy. One extent may be -1, and is
- *  computed from the others. */
+/** Gives another shape to the elements in C order, if this needs no copy. An extent of -1 is computed. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const int64_t *shape,
                                                    cai_array *out, cai_error *err);
 
@@ -802,8 +766,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_view_reinterpret(const cai_array *array, c
                                                        cai_array *out, cai_error *err);
 
 /** Merges axes for loops and kernels. The view has the fewest axes that visit the same elements in the same
- *  (C) order. Extents of 1 are dropped. Axes that continue one another are merged. A packed axis stays, and is
- *  merged only with an axis before it, and not if it has unused bits. */
+ *  (C) order. A packed axis stays as it is. */
 CAI_API CAI_MUST_CHECK cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err);
 
 /** Makes a view of one field of a structured array (row `row` of array->fields). The axes of sub-arrays
@@ -840,14 +803,12 @@ CAI_HOST_DEVICE static inline void *cai_kernel_at1(const cai_kernel_view *view, 
     return view->data + i * view->strides[0];
 }
 
-CAI_HOST_DEVICE static inline void *cai_kernel_at2(const cai_kernel_view *view, int64_t i,
-                                                   int64_t j)
+CAI_HOST_DEVICE static inline void *cai_kernel_at2(const cai_kernel_view *view, int64_t i, int64_t j)
 {
     return view->data + i * view->strides[0] + j * view->strides[1];
 }
 
-CAI_HOST_DEVICE static inline void *cai_kernel_at3(const cai_kernel_view *view, int64_t i,
-                                                   int64_t j, int64_t k)
+CAI_HOST_DEVICE static inline void *cai_kernel_at3(const cai_kernel_view *view, int64_t i, int64_t j, int64_t k)
 {
     return view->data + i * view->strides[0] + j * view->strides[1] + k * view->strides[2];
 }
@@ -865,15 +826,14 @@ CAI_HOST_DEVICE static inline void *cai_kernel_element(const cai_kernel_view *vi
 }
 
 /* ------------------------------------------------------------------ >>streams */
-/* Three protocols number streams, and the same number has different meanings in them. Each protocol has its
- * own decoder. Its results are a CAI_SYNC_... and a number with the meaning of cai_array.stream. */
+/* Three protocols number streams, and the same number has different meanings in them. Results are a
+ * CAI_SYNC_... and a number with the meaning of cai_array.stream. */
 
 /** Decodes the `stream` entry of an interface of `version`. If `value` is NULL (absent), the result is
  *  CAI_SYNC_NONE from version 3 on, else CAI_SYNC_UNKNOWN. None is CAI_SYNC_NONE. 0 is refused as ambiguous
  *  (R71), and -1 as a number of DLPack (R74). Errors: CAI_ERR_ARGUMENT, CAI_ERR_TYPE, CAI_ERR_STREAM. */
 CAI_API CAI_MUST_CHECK cai_status cai_decode_stream_interface(const cai_token *value, int32_t version,
-                                                              int32_t *sync, uint64_t *stream,
-                                                              cai_error *err);
+                                                              int32_t *sync, uint64_t *stream, cai_error *err);
 
 /** Decodes the result of an object's __cuda_stream__(), a tuple or list (0, handle). The handle 0 is a NULL
  *  cudaStream_t, and NULL is the driver's legacy default stream. The result is then 1. Errors:
@@ -905,14 +865,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_decode_stream_dlpack(const cai_token *valu
 
 #endif /* CAI_H_INCLUDED */
 
-/* ================================================================== >>writing
- * The one writer of sentences, for all headers. It needs no stdio. It is compiled with the implementation of
- * this header, and with that of another header that defines CAI_PRIV_WANT_ERRORS. */
-#if (defined(CAI_CORE_IMPLEMENTATION) || defined(CAI_PRIV_WANT_ERRORS)) && !defined(CAI_PRIV_ERRORS)
-#define CAI_PRIV_ERRORS
-
+#if defined(CAI_CORE_IMPLEMENTATION) || defined(CAI_PRIV_WANT_ERRORS)
 #include <stdarg.h>
 #include <string.h>
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -921,7 +877,14 @@ extern "C" {
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
+#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
 #endif
+
+/* ================================================================== >>writing
+ * The one writer of sentences, for all headers. It needs no stdio. It is compiled with the implementation of
+ * this header, and with that of another header that defines CAI_PRIV_WANT_ERRORS. */
+#if (defined(CAI_CORE_IMPLEMENTATION) || defined(CAI_PRIV_WANT_ERRORS)) && !defined(CAI_PRIV_ERRORS)
+#define CAI_PRIV_ERRORS
 
 #if defined(__MINGW32__) && defined(__GNUC__) && !defined(__clang__)
 #define CAI_PRIV_PRINTF(text, values) __attribute__((format(gnu_printf, text, values)))
@@ -1034,8 +997,7 @@ CAI_PRIV_COLD void cai_priv_say(cai_priv_text *text, const char *format, ...)
 }
 
 /* Fills an error except for its message, which is open then. `status` may have a rule (CAI_PRIV_RULE). */
-CAI_PRIV_COLD cai_priv_text cai_priv_error_open(cai_error *err, cai_status status, int32_t entry,
-                                                int32_t index)
+CAI_PRIV_COLD cai_priv_text cai_priv_error_open(cai_error *err, cai_status status, int32_t entry, int32_t index)
 {
     err->code = CAI_PRIV_STATUS(status);
     err->native = 0;
@@ -1090,14 +1052,6 @@ CAI_PRIV_COLD cai_status cai_priv_error_before(cai_error *err, cai_status status
     return status;
 }
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
-
 #endif /* CAI_PRIV_ERRORS */
 
 /* ============================================================ >>implementation
@@ -1106,16 +1060,6 @@ CAI_PRIV_COLD cai_status cai_priv_error_before(cai_error *err, cai_status status
 
 #if defined(CAI_CORE_IMPLEMENTATION) && !defined(CAI_CORE_IMPLEMENTED)
 #define CAI_CORE_IMPLEMENTED
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
-#endif
 
 /* ----------------------------------------------------------------- >>platform */
 #if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -1218,12 +1162,18 @@ static void cai_priv_put_tuple(cai_priv_text *text, int32_t count, const int64_t
     cai_priv_put(text, count > 1 ? ")" : count ? ",)" : "()");
 }
 
+/* Returns string `n` of strings that follow one another. */
+static const char *cai_priv_nth(const char *strings, int32_t n)
+{
+    while (n-- > 0) strings += strlen(strings) + 1;
+    return strings;
+}
+
 static const char *cai_priv_kind_name(int32_t kind)
 {
-    static const char *const names[] = {
-        "a value of unknown kind", "None", "a bool", "an int", "an int", "an int",
-        "an object with __index__", "a float", "a str", "bytes", "a tuple", "a list", "a dict", "an object"};
-    return names[kind > 0 && kind < CAI_TOKEN_OTHER ? kind : 0];
+    return cai_priv_nth("a value of unknown kind\0None\0a bool\0an int\0an int\0an int\0an object with "
+                        "__index__\0a float\0a str\0bytes\0a tuple\0a list\0a dict\0an object",
+                        kind > 0 && kind < CAI_TOKEN_OTHER ? kind : 0);
 }
 
 static const char cai_priv_forgivable[] = " (accepted by CAI_LENIENT)";
@@ -1236,23 +1186,18 @@ CAI_API int32_t cai_version(void)
 
 CAI_API const char *cai_status_name(cai_status status)
 {
-#define CAI_PRIV_CASE(name, number, exception, text) case name: return #name;
-    switch (status) {
-    case CAI_OK: return "CAI_OK";
-        CAI_STATUS_LIST(CAI_PRIV_CASE)
-    default: return "CAI_ERR_UNKNOWN";
-    }
-#undef CAI_PRIV_CASE
+#define CAI_PRIV_NAME(name, number, exception, text) #name "\0"
+    const int32_t known = status >= 0 && status < CAI_STATUS_COUNT;
+    return cai_priv_nth("CAI_OK\0" CAI_STATUS_LIST(CAI_PRIV_NAME) "CAI_ERR_UNKNOWN",
+                        known ? status : CAI_STATUS_COUNT);
+#undef CAI_PRIV_NAME
 }
 
 CAI_API const char *cai_entry_name(int32_t entry)
 {
-#define CAI_PRIV_CASE(name, number, key) case name: return key;
-    switch (entry) {
-        CAI_ENTRY_LIST(CAI_PRIV_CASE)
-    default: return "";
-    }
-#undef CAI_PRIV_CASE
+#define CAI_PRIV_NAME(name, number, key) key "\0"
+    return cai_priv_nth("\0" CAI_ENTRY_LIST(CAI_PRIV_NAME), entry > 0 && entry < CAI_ENTRY_COUNT ? entry : 0);
+#undef CAI_PRIV_NAME
 }
 
 /* What a judging function needs: the error and the profile. */
@@ -1264,8 +1209,8 @@ typedef struct cai_priv_judge {
 /* Opens the message of a failure. If the sentence begins with a blank, a comma or a colon, the place comes
  * first: "shape[2]", or "shape" if Python has no index there. A wrong value or type breaks the rule of its
  * entry, unless `status` has another rule. Streams have several protocols. */
-CAI_PRIV_COLD cai_priv_text cai_priv_fail_open(cai_error *err, cai_status status, int32_t entry,
-                                               int32_t index, const char *sentence)
+CAI_PRIV_COLD cai_priv_text cai_priv_fail_open(cai_error *err, cai_status status, int32_t entry, int32_t index,
+                                               const char *sentence)
 {
     static const uint8_t rules[] = {0, 3, 4, 5, 8, 19, 0, 40, 50};
     cai_priv_text text;
@@ -1295,20 +1240,20 @@ CAI_PRIV_COLD cai_status cai_priv_fail(cai_error *err, cai_status status, int32_
 
 /* Rejects a value that is not valid for its entry. The status of an entry is the entry + 4. `entry` may have
  * a rule (CAI_PRIV_RULE). */
-#define CAI_PRIV_WRONG(judge, entry, index, ...) \
-    cai_priv_fail((judge)->err, (entry) + 4, CAI_PRIV_STATUS(entry), index, __VA_ARGS__)
+#define CAI_PRIV_WRONG(err, entry, index, ...) \
+    cai_priv_fail(err, (entry) + 4, CAI_PRIV_STATUS(entry), index, __VA_ARGS__)
 CAI_PRIV_ASSERT(status_of_shape, CAI_ERR_SHAPE == CAI_ENTRY_SHAPE + 4);
 CAI_PRIV_ASSERT(status_of_mask, CAI_ERR_MASK == CAI_ENTRY_MASK + 4);
 
 /* Rejects a value of the wrong type: "shape must be a tuple, not a list (accepted by CAI_LENIENT)".
  * `forgiven` is the kind for CAI_LENIENT, or 0. `entry` may have a rule (CAI_PRIV_RULE). */
-CAI_PRIV_COLD cai_status cai_priv_mistyped(const cai_priv_judge *judge, int32_t entry, int32_t index,
-                                           const char *sentence, const cai_token *token, int32_t forgiven)
+CAI_PRIV_COLD cai_status cai_priv_mistyped(cai_error *err, int32_t entry, int32_t index, const char *sentence,
+                                           const cai_token *token, int32_t forgiven)
 {
     const cai_status status = CAI_PRIV_RULE(CAI_ERR_TYPE, entry >> 8);
     cai_priv_text text;
-    if (!judge->err) return CAI_ERR_TYPE;
-    text = cai_priv_fail_open(judge->err, status, CAI_PRIV_STATUS(entry), index, sentence);
+    if (!err) return CAI_ERR_TYPE;
+    text = cai_priv_fail_open(err, status, CAI_PRIV_STATUS(entry), index, sentence);
     cai_priv_put(&text, sentence);
     cai_priv_put(&text, ", not ");
     cai_priv_put(&text, cai_priv_kind_name(token->kind));
@@ -1332,10 +1277,10 @@ CAI_API cai_status cai_error_name(cai_status status, const char *name, cai_error
     return status && name ? cai_priv_error_before(err, status, name, -1) : status;
 }
 
-/* Fails with a sentence such as "cai_import: in is NULL". */
-CAI_PRIV_COLD cai_status cai_priv_misuse(cai_error *err, const char *sentence)
+/* Fails with a sentence such as "cai_import: in or out is NULL". */
+CAI_PRIV_COLD cai_status cai_priv_is_null(cai_error *err, const char *argument)
 {
-    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s", sentence);
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s is NULL", argument);
 }
 
 CAI_PRIV_COLD cai_status cai_priv_bad_ndim(cai_error *err, int32_t ndim)
@@ -1344,20 +1289,25 @@ CAI_PRIV_COLD cai_status cai_priv_bad_ndim(cai_error *err, int32_t ndim)
                          "ndim = %d is not in 0..64", ndim);
 }
 
-/* -------------------------------------------------------------------- >>dtype */
-/* Returns the name of a dtype without a typestr, or NULL if there is none of this code. */
-CAI_PRIV_NOINLINE const char *cai_priv_format_name(int32_t code)
+/* Checks the shape that a caller gives. */
+static inline cai_status cai_priv_check_shape(int32_t ndim, const int64_t *shape, cai_error *err)
 {
-#define CAI_PRIV_CASE(name, kind, bytes, format, text) {name, text},
-    static const struct {
-        int32_t code;
-        char name[20];
-    } formats[] = {CAI_FORMAT_DTYPES(CAI_PRIV_CASE)};
-#undef CAI_PRIV_CASE
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; ++i) {
-        if (formats[i].code == code) return formats[i].name;
-    }
-    return NULL;
+    if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
+    return shape || !ndim ? CAI_OK : cai_priv_is_null(err, "the argument shape");
+}
+
+/* -------------------------------------------------------------------- >>dtype */
+/* Returns the name of a dtype in native order, or NULL if there is none of this code. */
+CAI_PRIV_NOINLINE const char *cai_priv_name_of(int32_t code)
+{
+#define CAI_PRIV_CODE(name, kind, bytes, format, text) name,
+#define CAI_PRIV_NAME(name, kind, bytes, format, text) text "\0"
+    static const int32_t codes[] = {CAI_DTYPE_LIST(CAI_PRIV_CODE) CAI_ANY_DTYPE};
+    int32_t n = 0;
+    while (codes[n] && codes[n] != code) ++n;
+    return codes[n] ? cai_priv_nth(CAI_DTYPE_LIST(CAI_PRIV_NAME), n) : NULL;
+#undef CAI_PRIV_NAME
+#undef CAI_PRIV_CODE
 }
 
 /* Returns whether a code is that of a dtype with a typestr, in native order. */
@@ -1374,13 +1324,8 @@ static inline int cai_priv_code_known(int32_t code)
 
 CAI_API const char *cai_dtype_name(int32_t code)
 {
-    const char *format = cai_priv_format_name(code);
-#define CAI_PRIV_CASE(name, kind, bytes, format, text) case name: return text;
-    switch (code & ~CAI_SWAPPED(0)) {
-        CAI_TYPESTR_DTYPES(CAI_PRIV_CASE)
-    default: return format ? format : "unknown";
-    }
-#undef CAI_PRIV_CASE
+    const char *name = cai_priv_name_of(code & ~CAI_SWAPPED(0));
+    return name ? name : "unknown";
 }
 
 /* Returns the bytes of the unit that a byte order applies to, or 1 if it applies to none (R31). The unit is
@@ -1444,7 +1389,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_dtype_of_rare(int32_t code, cai_dtype *out
     const int32_t itemsize = code & 0xff, plain = code & 0xffff, kind = plain >> 8;
     const int32_t unit = cai_priv_unit_bytes(kind, itemsize);
     const int swapped = code == CAI_SWAPPED(plain) && unit > 1 && cai_priv_code_known(plain);
-    if (!itemsize || !(swapped || cai_priv_format_name(code))) return cai_priv_reject_code(code, err);
+    if (!itemsize || !(swapped || cai_priv_name_of(code))) return cai_priv_reject_code(code, err);
     cai_priv_dtype_fill(out, code, itemsize, unit & -unit);
     if (!swapped) out->bits = cai_priv_narrow_bits(code);
     return CAI_OK;
@@ -1463,12 +1408,11 @@ static inline cai_status cai_priv_dtype_of(int32_t code, cai_dtype *out, cai_err
 
 CAI_API cai_status cai_dtype_of(int32_t code, cai_dtype *out, cai_error *err)
 {
-    return out ? cai_priv_dtype_of(code, out, err) : cai_priv_misuse(err, "cai_dtype_of: out is NULL");
+    return out ? cai_priv_dtype_of(code, out, err) : cai_priv_is_null(err, "cai_dtype_of: out");
 }
 
 /* Units in the order of CAI_UNIT_...; "generic" is NumPy's word for none. */
-static const char cai_priv_unit_names[][8] = {"generic", "Y",  "M",  "W",  "D",  "h",  "m",
-                                              "s",       "ms", "us", "ns", "ps", "fs", "as"};
+static const char cai_priv_unit_names[] = "generic\0Y\0M\0W\0D\0h\0m\0s\0ms\0us\0ns\0ps\0fs\0as";
 
 /* Reads a number without sign or leading zeros. Above INT32_MAX it saturates. Returns -1 if there is none. */
 static int64_t cai_priv_scan_number(const char *s, uint32_t n, uint32_t *at)
@@ -1487,13 +1431,14 @@ static const char *cai_priv_scan_unit(const char *s, uint32_t n, uint32_t *at, c
     const uint32_t digits = *at + 1;
     uint32_t name = digits, end;
     int64_t count = cai_priv_scan_number(s, n, &name);
-    int32_t unit = 0;
+    int32_t unit = CAI_UNIT_NONE;
+    const char *known = cai_priv_unit_names;
     if (name == digits) count = 1;
     if (count < 1 || count > INT32_MAX) return "34 the multiple is not in 1..2147483647";
     for (end = name; end < n && s[end] != ']';) ++end;
-    while (unit <= CAI_UNIT_ATTOSECOND && (strlen(cai_priv_unit_names[unit]) != end - name ||
-                                           memcmp(cai_priv_unit_names[unit], s + name, end - name)))
-        ++unit;
+    for (; unit <= CAI_UNIT_ATTOSECOND; ++unit, known += strlen(known) + 1) {
+        if (strlen(known) == end - name && memcmp(known, s + name, end - name) == 0) break;
+    }
     if (end == n || unit > CAI_UNIT_ATTOSECOND || (unit == CAI_UNIT_NONE && name > digits))
         return "34 NumPy has no such unit";
     *at = end + 1;
@@ -1555,15 +1500,16 @@ static inline int cai_priv_plain_typestr(const cai_token *token, cai_dtype *out)
 
 /* Rejects with a sentence such as "typestr '<i3' is not valid at 2: the kind has no such size". `wrong` has a
  * rule of two digits and a blank before its text. */
-CAI_PRIV_COLD cai_status cai_priv_reject_typestr(const cai_priv_judge *judge, int32_t entry, int32_t index,
-                                                 const cai_token *token, uint32_t at, const char *wrong)
+CAI_PRIV_COLD cai_status cai_priv_reject_typestr(cai_error *err, int32_t entry, int32_t index,
+                                                 const cai_token *token, uint32_t at, const char *wrong,
+                                                 int forgiven)
 {
     const int32_t rule = (wrong[0] - '0') * 10 + (wrong[1] - '0');
     char quoted[CAI_PRIV_QUOTED];
-    return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(entry, rule), index,
-                          entry == CAI_ENTRY_DESCR ? ": typestr %s is not valid at %u: %s"
-                                                   : " %s is not valid at %u: %s",
-                          cai_priv_quote(token, quoted), at, wrong + 3);
+    return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(entry, rule), index,
+                          entry == CAI_ENTRY_DESCR ? ": typestr %s is not valid at %u: %s%s"
+                                                   : " %s is not valid at %u: %s%s",
+                          cai_priv_quote(token, quoted), at, wrong + 3, forgiven ? cai_priv_forgivable : "");
 }
 
 /* Judges the typestr of an entry (index -1), or of field `index` of a descr. */
@@ -1572,21 +1518,21 @@ static cai_status cai_priv_judge_typestr(const cai_priv_judge *judge, int32_t en
 {
     char first;
     const char *wrong, native = CAI_PRIV_NATIVE_ORDER;
-    int ordered;
+    int ordered, forgiven = 0;
     uint32_t at;
     if (token->kind != CAI_TOKEN_STR && !(token->kind == CAI_TOKEN_BYTES && judge->lenient))
-        return cai_priv_mistyped(judge, entry, index, " must be a str", token, CAI_TOKEN_BYTES);
+        return cai_priv_mistyped(judge->err, entry, index, " must be a str", token, CAI_TOKEN_BYTES);
     first = token->length ? token->text[0] : (char)0;
     ordered = first == '<' || first == '>' || first == '|';
     at = ordered || first == '=' ? 1 : 0;
     wrong = cai_priv_scan_typestr(token->text, token->length, &at, ordered ? first : native, out);
     if (!ordered && !judge->lenient) {
         at = 0;
-        wrong = wrong ? "30 the byte order must be < > or |"
-                      : "30 the byte order must be < > or | (accepted by CAI_LENIENT)";
+        forgiven = !wrong;
+        wrong = "30 the byte order must be < > or |";
     }
     if (entry == CAI_ENTRY_TYPESTR) index = (int32_t)at;
-    return wrong ? cai_priv_reject_typestr(judge, entry, index, token, at, wrong) : CAI_OK;
+    return wrong ? cai_priv_reject_typestr(judge->err, entry, index, token, at, wrong, forgiven) : CAI_OK;
 }
 
 CAI_API cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t flags, cai_dtype *out,
@@ -1595,8 +1541,7 @@ CAI_API cai_status cai_dtype_parse(const char *typestr, int64_t length, uint32_t
     const cai_priv_judge judge = {err, flags & CAI_LENIENT};
     const cai_token token = {CAI_TOKEN_STR, (uint32_t)length, 0, typestr};
     cai_dtype dtype;
-    if (!typestr) return cai_priv_misuse(err, "cai_dtype_parse: typestr is NULL");
-    if (!out) return cai_priv_misuse(err, "cai_dtype_parse: out is NULL");
+    if (!typestr || !out) return cai_priv_is_null(err, "cai_dtype_parse: typestr or out");
     if (length < 0 || length > INT32_MAX)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_dtype_parse: length = %lld is not in 0..2147483647",
                               (long long)length);
@@ -1624,7 +1569,7 @@ CAI_API int32_t cai_dtype_typestr(const cai_dtype *dtype, char *buffer, int32_t 
     if (dtype->unit > CAI_UNIT_NONE && dtype->unit <= CAI_UNIT_ATTOSECOND) {
         cai_priv_put_char(&text, '[');
         if (dtype->unit_count != 1) cai_priv_put_int(&text, dtype->unit_count);
-        cai_priv_put(&text, cai_priv_unit_names[dtype->unit]);
+        cai_priv_put(&text, cai_priv_nth(cai_priv_unit_names, dtype->unit));
         cai_priv_put_char(&text, ']');
     }
     text.cut = 0; /* no dots at a cut, they would change the meaning */
@@ -1663,8 +1608,8 @@ static inline void cai_priv_draft_open(cai_array *array)
     array->field_count = 0;
 }
 
-/* Copies the part of an array that is in use. Axes are copied in pairs, as calls of memcpy cost more. ndim may be any
- * number in a struct of another layout. */
+/* Copies the part of an array that is in use. Axes are copied in pairs, as calls of memcpy cost more. In a
+ * struct of another layout, ndim may be any number. */
 static void cai_priv_copy(cai_array *to, const cai_array *from)
 {
     const size_t pair = 2 * sizeof from->shape[0];
@@ -1677,17 +1622,17 @@ static void cai_priv_copy(cai_array *to, const cai_array *from)
     }
 }
 
-CAI_PRIV_COLD cai_status cai_priv_reject_extent(const cai_priv_judge *judge, int64_t axis, int64_t extent)
+CAI_PRIV_COLD cai_status cai_priv_reject_extent(cai_error *err, int64_t axis, int64_t extent)
 {
     if (extent < 0)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_SHAPE, 17), (int32_t)axis, " = %lld is negative",
+        return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_SHAPE, 17), (int32_t)axis, " = %lld is negative",
                               (long long)extent);
-    return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_SHAPE, 18), (int32_t)axis,
+    return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_SHAPE, 18), (int32_t)axis,
                           " = %lld makes the array larger than 9223372036854775807 bytes", (long long)extent);
 }
 
 /* Rejects the first axis, from the last, that makes the extent in bytes exceed int64 (R27). */
-CAI_PRIV_COLD cai_status cai_priv_reject_reach(const cai_priv_judge *judge, const cai_priv_draft *draft)
+CAI_PRIV_COLD cai_status cai_priv_reject_reach(cai_error *err, const cai_priv_draft *draft)
 {
     int64_t lo = 0, hi = draft->array.dtype.itemsize, span = 0;
     int32_t axis = draft->array.ndim;
@@ -1696,23 +1641,22 @@ CAI_PRIV_COLD cai_status cai_priv_reject_reach(const cai_priv_judge *judge, cons
             (span < 0 ? cai_priv_add(lo, span, &lo) : cai_priv_add(hi, span, &hi)))
             break;
     }
-    return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 27), axis,
+    return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 27), axis,
                           " = %lld over %lld elements reaches beyond 64 bits",
                           (long long)draft->strides[axis], (long long)draft->shape[axis]);
 }
 
 /* Rejects a pointer that does not reach all elements, `below` and `above` it in bytes (R14, R28). */
-CAI_PRIV_COLD cai_status cai_priv_reject_address(const cai_priv_judge *judge, uint64_t data,
-                                                 uint64_t below, uint64_t above)
+CAI_PRIV_COLD cai_status cai_priv_reject_address(cai_error *err, uint64_t data, uint64_t below, uint64_t above)
 {
     if (!data)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_DATA, 14), 0,
+        return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_DATA, 14), 0,
                               " = 0 (NULL) but the array is not empty");
     if (data < below)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_DATA, 27), 0,
+        return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_DATA, 27), 0,
                               " = %llu but elements begin at -%llu from it, below address 0",
                               (unsigned long long)data, (unsigned long long)below);
-    return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_DATA, 28), 0,
+    return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_DATA, 28), 0,
                           " = %llu but elements reach %llu bytes above it, past 2^64",
                           (unsigned long long)data, (unsigned long long)above);
 }
@@ -1734,8 +1678,7 @@ CAI_PRIV_NOINLINE uint32_t cai_priv_order(const cai_priv_draft *draft)
     return flags;
 }
 
-CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, uint64_t width,
-                                                 int64_t nbytes);
+CAI_PRIV_NOINLINE uint32_t cai_priv_self_overlap(const cai_priv_draft *draft, uint64_t width, int64_t nbytes);
 
 /* Stores a description except shape and strides. Addresses of elements are sums of the bits in `offsets`. The
  * fields that do not follow from others are those of `given`, or NULL: the caller stores them. */
@@ -1759,18 +1702,18 @@ static inline void cai_priv_store(const cai_array *array, const cai_array *given
 
 /* Counts elements and bytes, and checks for overflow as NumPy does. Extents of 0 are left out (R18), but make
  * *size 0. If the itemsize is 0 (bits), *nbytes is the number of elements without extents of 0. */
-static inline cai_status cai_priv_count(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                        int64_t *size, int64_t *nbytes)
+static inline cai_status cai_priv_count(cai_error *err, const cai_priv_draft *draft, int64_t *size,
+                                        int64_t *nbytes)
 {
     const int64_t *shape = draft->shape;
     int64_t run = draft->array.dtype.itemsize, elements = 1, axis = draft->array.ndim;
     if (!run) run = 1;
     while (--axis >= 0) {
         if (shape[axis] > 1) {
-            if (cai_priv_mul(shape[axis], run, &run)) return cai_priv_reject_extent(judge, axis, shape[axis]);
+            if (cai_priv_mul(shape[axis], run, &run)) return cai_priv_reject_extent(err, axis, shape[axis]);
             elements *= shape[axis];
         } else if (shape[axis] != 1) {
-            if (shape[axis] < 0) return cai_priv_reject_extent(judge, axis, shape[axis]);
+            if (shape[axis] < 0) return cai_priv_reject_extent(err, axis, shape[axis]);
             elements = 0;
         }
     }
@@ -1780,9 +1723,8 @@ static inline cai_status cai_priv_count(const cai_priv_judge *judge, const cai_p
 }
 
 /* Stores a description without strides. They become those of C order (R20), or 0 for a bit field. */
-static inline cai_status cai_priv_store_c(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                          const cai_array *given, int64_t size, int64_t nbytes,
-                                          cai_array *out)
+static inline cai_status cai_priv_store_c(cai_error *err, const cai_priv_draft *draft, const cai_array *given,
+                                          int64_t size, int64_t nbytes, cai_array *out)
 {
     const int64_t *shape = draft->shape;
     uint32_t flags = CAI_C_CONTIGUOUS | CAI_NO_SELF_OVERLAP | CAI_DENSE;
@@ -1793,7 +1735,7 @@ static inline cai_status cai_priv_store_c(const cai_priv_judge *judge, const cai
         nbytes = 0;
         flags |= CAI_F_CONTIGUOUS;
     } else if (data - 1 > UINT64_MAX - (uint64_t)nbytes) {
-        return cai_priv_reject_address(judge, data, 0, (uint64_t)nbytes);
+        return cai_priv_reject_address(err, data, 0, (uint64_t)nbytes);
     }
     while (--axis >= 0) {
         const int64_t extent = shape[axis];
@@ -1812,49 +1754,45 @@ static inline cai_status cai_priv_store_c(const cai_priv_judge *judge, const cai
 }
 
 /* Describes a bit field, packed without gaps, least significant bit first (R33). */
-CAI_PRIV_NOINLINE cai_status cai_priv_describe_bits(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                                    cai_array *out)
+CAI_PRIV_NOINLINE cai_status cai_priv_describe_bits(cai_error *err, const cai_priv_draft *draft, cai_array *out)
 {
     const int64_t bits = draft->array.dtype.bits;
     int64_t size = 0, elements = 0, nbytes;
-    CAI_TRY(cai_priv_count(judge, draft, &size, &elements));
+    CAI_TRY(cai_priv_count(err, draft, &size, &elements));
     if (cai_priv_mul(elements / 8, bits, &nbytes) ||
         cai_priv_add(nbytes, (elements % 8 * bits + 7) / 8, &nbytes))
-        return cai_priv_reject_extent(judge, 0, draft->shape[0]);
-    return cai_priv_store_c(judge, draft, &draft->array, size, nbytes, out);
+        return cai_priv_reject_extent(err, 0, draft->shape[0]);
+    return cai_priv_store_c(err, draft, &draft->array, size, nbytes, out);
 }
 
-CAI_PRIV_NOINLINE cai_status cai_priv_describe_c(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                                 cai_array *out)
+CAI_PRIV_NOINLINE cai_status cai_priv_describe_c(cai_error *err, const cai_priv_draft *draft, cai_array *out)
 {
     int64_t size = 0, nbytes = 0;
-    if (!draft->array.dtype.itemsize) return cai_priv_describe_bits(judge, draft, out);
-    CAI_TRY(cai_priv_count(judge, draft, &size, &nbytes));
-    return cai_priv_store_c(judge, draft, &draft->array, size, nbytes, out);
+    if (!draft->array.dtype.itemsize) return cai_priv_describe_bits(err, draft, out);
+    CAI_TRY(cai_priv_count(err, draft, &size, &nbytes));
+    return cai_priv_store_c(err, draft, &draft->array, size, nbytes, out);
 }
 
 /* Describes an empty array with strides, or rejects a wrong one. An empty array has no element to reach and
  * none to overlap, whatever the strides. */
-CAI_PRIV_COLD cai_status cai_priv_describe_rare(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                                cai_array *out)
+CAI_PRIV_COLD cai_status cai_priv_describe_rare(cai_error *err, const cai_priv_draft *draft, cai_array *out)
 {
     int64_t size = 0, nbytes = 0;
-    CAI_TRY(cai_priv_count(judge, draft, &size, &nbytes));
-    if (size) return cai_priv_reject_reach(judge, draft);
-    (void)cai_priv_describe_c(judge, draft, out); /* cannot fail for a counted, empty array */
+    CAI_TRY(cai_priv_count(err, draft, &size, &nbytes));
+    if (size) return cai_priv_reject_reach(err, draft);
+    (void)cai_priv_describe_c(err, draft, out); /* cannot fail for a counted, empty array */
     memcpy(out->strides, draft->strides, (size_t)out->ndim * sizeof out->strides[0]);
     return CAI_OK;
 }
 
 /* Judges strides that are not nested (see below) or span more than int64, and sets the flag of overlap. */
-CAI_PRIV_NOINLINE cai_status cai_priv_judge_overlap(const cai_priv_judge *judge,
-                                                    const cai_priv_draft *draft, uint64_t width,
+CAI_PRIV_NOINLINE cai_status cai_priv_judge_overlap(cai_error *err, const cai_priv_draft *draft, uint64_t width,
                                                     uint64_t below, uint32_t *flags)
 {
     int64_t size = 0, nbytes = 0;
-    CAI_TRY(cai_priv_count(judge, draft, &size, &nbytes));
+    CAI_TRY(cai_priv_count(err, draft, &size, &nbytes));
     if (below > (uint64_t)INT64_MAX + 1 || width - below > INT64_MAX)
-        return cai_priv_reject_reach(judge, draft);
+        return cai_priv_reject_reach(err, draft);
     *flags = cai_priv_self_overlap(draft, width, nbytes);
     return CAI_OK;
 }
@@ -1863,8 +1801,8 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_overlap(const cai_priv_judge *judge,
  * span[j] over the axes so far, and `below` is the part of that sum with stride[j] < 0. Strides are nested if
  * |stride[k]| >= itemsize + sum over j > k of span[j] for each axis with shape[k] > 1. Nested strides never
  * overlap. nbytes <= width then, so that nbytes cannot overflow. */
-CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(const cai_priv_judge *judge,
-                                                       const cai_priv_draft *draft, cai_array *out)
+CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(cai_error *err, const cai_priv_draft *draft,
+                                                       cai_array *out)
 {
     const uint64_t data = draft->array.data;
     const int64_t *shape = draft->shape, *strides = draft->strides;
@@ -1877,18 +1815,18 @@ CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(const cai_priv_judge *jud
         const uint64_t step = cai_priv_magnitude(stride);
         if (extent == 1) continue;
         if (extent <= 0 || cai_priv_mul_u64((uint64_t)extent - 1, step, &span))
-            return cai_priv_describe_rare(judge, draft, out);
+            return cai_priv_describe_rare(err, draft, out);
         if (step < width) nested = 0;
         width += span;
-        if (width < span) return cai_priv_describe_rare(judge, draft, out);
+        if (width < span) return cai_priv_describe_rare(err, draft, out);
         if (stride < 0) below += span;
         size *= (uint64_t)extent;
         offsets |= step;
     }
     if (!nested || width > INT64_MAX)
-        CAI_TRY(cai_priv_judge_overlap(judge, draft, width, below, &flags));
+        CAI_TRY(cai_priv_judge_overlap(err, draft, width, below, &flags));
     if (data < below || data - 1 > UINT64_MAX - (width - below))
-        return cai_priv_reject_address(judge, data, below, width - below);
+        return cai_priv_reject_address(err, data, below, width - below);
     nbytes = (int64_t)size * draft->array.dtype.itemsize;
     if ((flags & CAI_NO_SELF_OVERLAP) && width == (uint64_t)nbytes)
         flags |= CAI_DENSE | cai_priv_order(draft);
@@ -1902,11 +1840,10 @@ CAI_PRIV_NOINLINE cai_status cai_priv_describe_strided(const cai_priv_judge *jud
     return CAI_OK;
 }
 
-static inline cai_status cai_priv_describe(const cai_priv_judge *judge, const cai_priv_draft *draft,
-                                           cai_array *out)
+static inline cai_status cai_priv_describe(cai_error *err, const cai_priv_draft *draft, cai_array *out)
 {
-    return draft->strides ? cai_priv_describe_strided(judge, draft, out)
-                          : cai_priv_describe_c(judge, draft, out);
+    return draft->strides ? cai_priv_describe_strided(err, draft, out)
+                          : cai_priv_describe_c(err, draft, out);
 }
 
 /* ------------------------------------------------------------------ >>overlap */
@@ -2093,33 +2030,33 @@ static inline int cai_priv_is_int(const cai_priv_judge *judge, const cai_token *
     return cai_priv_is(judge, token, CAI_TOKEN_INT, CAI_TOKEN_INDEX);
 }
 
-CAI_PRIV_COLD cai_status cai_priv_reject_missing(const cai_priv_judge *judge, int32_t entry)
+CAI_PRIV_COLD cai_status cai_priv_reject_missing(cai_error *err, int32_t entry)
 {
-    return cai_priv_fail(judge->err, CAI_PRIV_RULE(CAI_ERR_MISSING, 2), entry, -1, " is missing%s",
+    return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_MISSING, 2), entry, -1, " is missing%s",
                          entry == CAI_ENTRY_VERSION ? cai_priv_forgivable : "");
 }
 
 /* Rejects a value that is not an int, or exceeds int64 (31 bits in a version, 64 in an address). */
-CAI_PRIV_COLD cai_status cai_priv_reject_int(const cai_priv_judge *judge, int32_t entry, int32_t index,
+CAI_PRIV_COLD cai_status cai_priv_reject_int(cai_error *err, int32_t entry, int32_t index,
                                              const cai_token *token)
 {
     if (token->kind != CAI_TOKEN_UINT && token->kind != CAI_TOKEN_BIG_INT)
-        return cai_priv_mistyped(judge, entry, index, " must be an int", token, CAI_TOKEN_INDEX);
+        return cai_priv_mistyped(err, entry, index, " must be an int", token, CAI_TOKEN_INDEX);
     if (entry == CAI_ENTRY_VERSION)
-        return CAI_PRIV_WRONG(judge, entry, index, " is an int that is not in 0..2147483647");
+        return CAI_PRIV_WRONG(err, entry, index, " is an int that is not in 0..2147483647");
     if (token->kind == CAI_TOKEN_BIG_INT)
-        return CAI_PRIV_WRONG(judge, entry, index, " is an int that 64 bits cannot hold");
-    return CAI_PRIV_WRONG(judge, entry, index, " = %llu exceeds 9223372036854775807",
+        return CAI_PRIV_WRONG(err, entry, index, " is an int that 64 bits cannot hold");
+    return CAI_PRIV_WRONG(err, entry, index, " = %llu exceeds 9223372036854775807",
                           (unsigned long long)token->number);
 }
 
-static inline cai_status cai_priv_read_ints(const cai_priv_judge *judge, int32_t entry,
-                                            const cai_token *tuple, int64_t *out)
+static inline cai_status cai_priv_read_ints(const cai_priv_judge *judge, int32_t entry, const cai_token *tuple,
+                                            int64_t *out)
 {
     const cai_token *item = tuple + 1, *end = item + tuple->length;
     for (; item != end; ++item) {
         if (!cai_priv_is_int(judge, item))
-            return cai_priv_reject_int(judge, entry, (int32_t)(item - tuple) - 1, item);
+            return cai_priv_reject_int(judge->err, entry, (int32_t)(item - tuple) - 1, item);
         *out++ = (int64_t)item->number;
     }
     return CAI_OK;
@@ -2128,11 +2065,11 @@ static inline cai_status cai_priv_read_ints(const cai_priv_judge *judge, int32_t
 static inline cai_status cai_priv_judge_shape(const cai_priv_judge *judge, const cai_token *token,
                                               cai_array *array)
 {
-    if (!token) return cai_priv_reject_missing(judge, CAI_ENTRY_SHAPE);
+    if (!token) return cai_priv_reject_missing(judge->err, CAI_ENTRY_SHAPE);
     if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
-        return cai_priv_mistyped(judge, CAI_ENTRY_SHAPE, -1, " must be a tuple", token, CAI_TOKEN_LIST);
+        return cai_priv_mistyped(judge->err, CAI_ENTRY_SHAPE, -1, " must be a tuple", token, CAI_TOKEN_LIST);
     if (token->length > CAI_MAX_NDIM)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_SHAPE, 29), -1,
+        return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_SHAPE, 29), -1,
                               " has %u dimensions, the limit is 64", token->length);
     array->ndim = (int32_t)token->length;
     return cai_priv_read_ints(judge, CAI_ENTRY_SHAPE, token, array->shape);
@@ -2144,16 +2081,16 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_pointer(const cai_priv_judge *ju
                                                         cai_array *array)
 {
     int32_t axis = array->ndim, forgiven = CAI_TOKEN_INDEX;
-    if (token->kind == CAI_TOKEN_BIG_INT)
-        return CAI_PRIV_WRONG(judge, CAI_ENTRY_DATA, 0, " is not in 0..18446744073709551615");
+    if (token->kind == CAI_TOKEN_BIG_INT) return cai_priv_reject_int(judge->err, CAI_ENTRY_DATA, 0, token);
     while (axis-- > 0) {
         if (array->shape[axis] == 0 && token->kind == CAI_TOKEN_NONE) forgiven = CAI_TOKEN_NONE;
     }
     if (!cai_priv_is(judge, token, CAI_TOKEN_INT, forgiven))
-        return cai_priv_mistyped(judge, CAI_ENTRY_DATA, 0, ", the pointer, must be an int", token, forgiven);
+        return cai_priv_mistyped(judge->err, CAI_ENTRY_DATA, 0, ", the pointer, must be an int", token,
+                                 forgiven);
     if (token->kind == CAI_TOKEN_NONE) array->data = 0;
     if ((int64_t)array->data >= 0) return CAI_OK;
-    return CAI_PRIV_WRONG(judge, CAI_ENTRY_DATA, 0, " = %lld is negative", (long long)token->number);
+    return CAI_PRIV_WRONG(judge->err, CAI_ENTRY_DATA, 0, " = %lld is negative", (long long)token->number);
 }
 
 /* Python's bool(value) */
@@ -2173,23 +2110,19 @@ CAI_PRIV_NOINLINE cai_status cai_priv_judge_odd_flag(const cai_priv_judge *judge
     const int32_t kind = token->kind, forgiven = kind == CAI_TOKEN_OTHER ? 0 : kind;
     array->flags = cai_priv_truth(token) ? 0u : (uint32_t)CAI_WRITABLE;
     if ((kind == CAI_TOKEN_INT && token->number <= 1) || (judge->lenient && forgiven)) return CAI_OK;
-    if (kind == CAI_TOKEN_INT)
-        return cai_priv_fail(judge->err, CAI_PRIV_RULE(CAI_ERR_TYPE, 6), CAI_ENTRY_DATA, 1,
-                             ", read-only, must be a bool, not %lld%s", (long long)token->number,
-                             cai_priv_forgivable);
-    return cai_priv_mistyped(judge, CAI_PRIV_RULE(CAI_ENTRY_DATA, 6), 1, ", read-only, must be a bool", token,
-                             forgiven);
+    return cai_priv_mistyped(judge->err, CAI_PRIV_RULE(CAI_ENTRY_DATA, 6), 1, ", read-only, must be a bool",
+                             token, forgiven);
 }
 
 static inline cai_status cai_priv_judge_data(const cai_priv_judge *judge, const cai_token *token,
                                              cai_array *array)
 {
-    if (!token) return cai_priv_reject_missing(judge, CAI_ENTRY_DATA);
+    if (!token) return cai_priv_reject_missing(judge->err, CAI_ENTRY_DATA);
     if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
-        return cai_priv_mistyped(judge, CAI_ENTRY_DATA, -1, " must be a tuple (pointer, read-only)", token,
+        return cai_priv_mistyped(judge->err, CAI_ENTRY_DATA, -1, " must be a tuple (pointer, read-only)", token,
                                  CAI_TOKEN_LIST);
     if (token->length != 2 && (token->length < 2 || !judge->lenient))
-        return CAI_PRIV_WRONG(judge, CAI_ENTRY_DATA, -1,
+        return CAI_PRIV_WRONG(judge->err, CAI_ENTRY_DATA, -1,
                               " has length %u, it must be 2 (pointer, read-only)%s", token->length,
                               token->length < 2 ? "" : cai_priv_forgivable);
     array->data = token[1].number;
@@ -2206,12 +2139,12 @@ static inline cai_status cai_priv_judge_version(const cai_priv_judge *judge, con
 {
     if (!token) {
         array->version = 0;
-        return judge->lenient ? CAI_OK : cai_priv_reject_missing(judge, CAI_ENTRY_VERSION);
+        return judge->lenient ? CAI_OK : cai_priv_reject_missing(judge->err, CAI_ENTRY_VERSION);
     }
-    if (!cai_priv_is_int(judge, token)) return cai_priv_reject_int(judge, CAI_ENTRY_VERSION, -1, token);
+    if (!cai_priv_is_int(judge, token)) return cai_priv_reject_int(judge->err, CAI_ENTRY_VERSION, -1, token);
     if (token->number > INT32_MAX)
-        return CAI_PRIV_WRONG(judge, CAI_ENTRY_VERSION, -1, " = %lld %s", (long long)token->number,
-                              (int64_t)token->number < 0 ? "is negative" : "exceeds 2147483647");
+        return CAI_PRIV_WRONG(judge->err, CAI_ENTRY_VERSION, -1, " = %lld is not in 0..2147483647",
+                              (long long)token->number);
     array->version = (int32_t)token->number;
     if (array->version > 3) array->flags |= CAI_FUTURE_VERSION;
     return CAI_OK;
@@ -2222,33 +2155,29 @@ static inline cai_status cai_priv_judge_strides(const cai_priv_judge *judge, con
 {
     if (!token || token->kind == CAI_TOKEN_NONE) return CAI_OK;
     if (array->dtype.code == CAI_BITFIELD)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 33), -1,
-                              " must be None for a bit field: bytes cannot address bits");
+        return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 33), -1,
+                              " must be None or NULL for a bit field: bytes cannot address bits");
     if (!cai_priv_is(judge, token, CAI_TOKEN_TUPLE, CAI_TOKEN_LIST))
-        return cai_priv_mistyped(judge, CAI_ENTRY_STRIDES, -1, " must be None or a tuple", token,
+        return cai_priv_mistyped(judge->err, CAI_ENTRY_STRIDES, -1, " must be None or a tuple", token,
                                  CAI_TOKEN_LIST);
     if (token->length != (uint32_t)array->ndim)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 22), -1, " has length %u, shape has %d",
-                              token->length, array->ndim);
+        return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_STRIDES, 22), -1,
+                              " has length %u, shape has %d", token->length, array->ndim);
     array->flags |= CAI_HAD_STRIDES;
     return cai_priv_read_ints(judge, CAI_ENTRY_STRIDES, token, array->strides);
 }
 
 /* Judges the number of a stream (R70-R74). */
-CAI_PRIV_NOINLINE cai_status cai_priv_judge_stream_number(const cai_priv_judge *judge,
-                                                          const cai_token *token)
+CAI_PRIV_NOINLINE cai_status cai_priv_judge_stream_number(const cai_priv_judge *judge, const cai_token *token)
 {
     const int32_t entry = CAI_PRIV_RULE(CAI_ENTRY_STREAM, 74);
     const int64_t number = (int64_t)token->number;
     if (token->kind == CAI_TOKEN_UINT) return CAI_OK;
-    if (token->kind == CAI_TOKEN_BIG_INT)
-        return CAI_PRIV_WRONG(judge, entry, -1, " is not in 1..18446744073709551615");
-    if (!cai_priv_is_int(judge, token))
-        return cai_priv_mistyped(judge, entry, -1, " must be an int", token, CAI_TOKEN_INDEX);
+    if (!cai_priv_is_int(judge, token)) return cai_priv_reject_int(judge->err, entry, -1, token);
     if (number > 0) return CAI_OK;
-    if (number == -1) return CAI_PRIV_WRONG(judge, entry, -1, " = -1 is DLPack's number: pass None");
-    if (number < 0) return CAI_PRIV_WRONG(judge, entry, -1, " = %lld is negative", (long long)number);
-    return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_STREAM, 71), -1,
+    if (number == -1) return CAI_PRIV_WRONG(judge->err, entry, -1, " = -1 is DLPack's number: pass None");
+    if (number < 0) return CAI_PRIV_WRONG(judge->err, entry, -1, " = %lld is negative", (long long)number);
+    return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_STREAM, 71), -1,
                           " = 0 is ambiguous: 1 is the legacy default stream, 2 the per-thread one, "
                           "None is no pending work");
 }
@@ -2277,13 +2206,13 @@ static cai_status cai_priv_descr_record(cai_priv_descr *descr, const cai_token *
 
 /* Rejects the item that is judged. `rule` is the broken one. */
 #define CAI_PRIV_BAD_FIELD(descr, rule, ...) \
-    CAI_PRIV_WRONG((descr)->judge, CAI_PRIV_RULE(CAI_ENTRY_DESCR, rule), (descr)->top, __VA_ARGS__)
+    CAI_PRIV_WRONG((descr)->judge->err, CAI_PRIV_RULE(CAI_ENTRY_DESCR, rule), (descr)->top, __VA_ARGS__)
 
 CAI_PRIV_COLD cai_status cai_priv_bad_type(const cai_priv_descr *descr, int32_t rule, const char *sentence,
                                            const cai_token *token, int32_t forgiven)
 {
-    return cai_priv_mistyped(descr->judge, CAI_PRIV_RULE(CAI_ENTRY_DESCR, rule), descr->top, sentence, token,
-                             forgiven);
+    return cai_priv_mistyped(descr->judge->err, CAI_PRIV_RULE(CAI_ENTRY_DESCR, rule), descr->top, sentence,
+                             token, forgiven);
 }
 
 /* Judges a name, or ('full name', 'basic name'). The (basic) names of a record must differ (R44). */
@@ -2356,8 +2285,8 @@ static cai_status cai_priv_judge_field_type(cai_priv_descr *descr, const cai_tok
     return CAI_PRIV_BAD_FIELD(descr, 33, ": a record cannot contain a bit field");
 }
 
-/* Computes the bytes of a field with its repeats. Like an itemsize, they must not exceed INT32_MAX. */
-static cai_status cai_priv_field_bytes(const cai_priv_descr *descr, cai_field *field, int64_t item)
+/* Returns the bytes of a field with its repeats, or INT32_MAX + 1 if they exceed INT32_MAX. */
+static int64_t cai_priv_field_bytes(const cai_field *field, int64_t item)
 {
     int64_t nbytes = item;
     int32_t empty = 0;
@@ -2366,9 +2295,7 @@ static cai_status cai_priv_field_bytes(const cai_priv_descr *descr, cai_field *f
         else if (nbytes <= INT32_MAX / field->shape[i]) nbytes *= field->shape[i];
         else nbytes = (int64_t)INT32_MAX + 1;
     }
-    field->nbytes = empty ? 0 : nbytes;
-    if (field->nbytes <= INT32_MAX) return CAI_OK;
-    return CAI_PRIV_BAD_FIELD(descr, 41, ": larger than 2147483647 bytes, the limit of an itemsize");
+    return empty ? 0 : nbytes;
 }
 
 /* Judges one tuple of a descr. `first` is the first tuple of its list. */
@@ -2385,7 +2312,7 @@ static cai_status cai_priv_descr_field(cai_priv_descr *descr, const cai_token *f
     type = cai_priv_skip(token + 1);
     CAI_TRY(cai_priv_judge_field_type(descr, type, (int32_t)row, depth, field, &item));
     if (token->length == 3) CAI_TRY(cai_priv_judge_repeat(descr, cai_priv_skip(type), field));
-    CAI_TRY(cai_priv_field_bytes(descr, field, item));
+    field->nbytes = cai_priv_field_bytes(field, item);
     if (descr->fields) descr->fields[row] = *field;
     return CAI_OK;
 }
@@ -2434,22 +2361,21 @@ static cai_status cai_priv_judge_descr(const cai_priv_judge *judge, const cai_to
     *rows = 0;
     if (!token || token->kind == CAI_TOKEN_NONE) return CAI_OK;
     if (!cai_priv_is(judge, token, CAI_TOKEN_LIST, CAI_TOKEN_TUPLE))
-        return cai_priv_mistyped(judge, CAI_ENTRY_DESCR, -1, " must be a list", token, CAI_TOKEN_TUPLE);
+        return cai_priv_mistyped(judge->err, CAI_ENTRY_DESCR, -1, " must be a list", token, CAI_TOKEN_TUPLE);
     if (cai_priv_is_default_descr(judge, token, dtype)) return CAI_OK;
     descr.judge = judge;
     descr.fields = fields;
     CAI_TRY(cai_priv_descr_record(&descr, token, -1, 1, &nbytes));
     if (nbytes != dtype->itemsize)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_DESCR, 41), -1,
-                              " adds up to %lld bytes, but typestr has %d", (long long)nbytes,
-                              dtype->itemsize);
+        return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_DESCR, 41), -1,
+                              " adds up to %lld bytes, but typestr has %d", (long long)nbytes, dtype->itemsize);
     *rows = descr.rows;
     return CAI_OK;
 }
 
-CAI_PRIV_COLD cai_status cai_priv_reject_capacity(const cai_priv_judge *judge, int64_t rows, int64_t capacity)
+CAI_PRIV_COLD cai_status cai_priv_reject_capacity(cai_error *err, int64_t rows, int64_t capacity)
 {
-    return cai_priv_fail(judge->err, CAI_ERR_CAPACITY, CAI_ENTRY_DESCR, -1,
+    return cai_priv_fail(err, CAI_ERR_CAPACITY, CAI_ENTRY_DESCR, -1,
                          " needs %lld rows, but the storage has %lld", (long long)rows, (long long)capacity);
 }
 
@@ -2458,10 +2384,9 @@ CAI_API cai_status cai_fields_compile(const cai_token *descr, const cai_dtype *d
 {
     const cai_priv_judge judge = {err, flags & CAI_LENIENT};
     int64_t rows;
-    if (!dtype) return cai_priv_misuse(err, "cai_fields_compile: dtype is NULL");
-    if (!count) return cai_priv_misuse(err, "cai_fields_compile: count is NULL");
+    if (!dtype || !count) return cai_priv_is_null(err, "cai_fields_compile: dtype or count");
     CAI_TRY(cai_priv_judge_descr(&judge, descr, dtype, NULL, &rows));
-    if (fields && rows > capacity) return cai_priv_reject_capacity(&judge, rows, capacity);
+    if (fields && rows > capacity) return cai_priv_reject_capacity(err, rows, capacity);
     if (fields) CAI_TRY(cai_priv_judge_descr(&judge, descr, dtype, fields, &rows));
     *count = rows;
     return CAI_OK;
@@ -2476,7 +2401,7 @@ static cai_status cai_priv_import_entries(const cai_interface *in, cai_priv_judg
     cai_array *array = &draft.array;
     cai_priv_draft_open(array);
     CAI_TRY(cai_priv_judge_shape(&judge, in->shape, array));
-    if (!in->typestr) return cai_priv_reject_missing(&judge, CAI_ENTRY_TYPESTR);
+    if (!in->typestr) return cai_priv_reject_missing(judge.err, CAI_ENTRY_TYPESTR);
     if (!cai_priv_plain_typestr(in->typestr, &array->dtype))
         CAI_TRY(cai_priv_judge_typestr(&judge, CAI_ENTRY_TYPESTR, -1, in->typestr, &array->dtype));
     CAI_TRY(cai_priv_judge_data(&judge, in->data, array));
@@ -2487,21 +2412,20 @@ static cai_status cai_priv_import_entries(const cai_interface *in, cai_priv_judg
         CAI_TRY(cai_priv_judge_descr(&judge, in->descr, &array->dtype, NULL, &array->field_count));
     draft.shape = array->shape;
     draft.strides = array->flags & CAI_HAD_STRIDES ? array->strides : NULL;
-    return cai_priv_describe(&judge, &draft, out);
+    return cai_priv_describe(judge.err, &draft, out);
 }
 
 /* Judges whether a mask broadcasts to the array's shape (R51). */
-static cai_status cai_priv_judge_mask_shape(const cai_priv_judge *judge, const cai_array *mask,
-                                            const cai_array *array)
+static cai_status cai_priv_judge_mask_shape(cai_error *err, const cai_array *mask, const cai_array *array)
 {
     const int32_t more = array->ndim - mask->ndim;
     if (more < 0)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_MASK, 51), -1,
+        return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_MASK, 51), -1,
                               " has %d dimensions, the array has %d", mask->ndim, array->ndim);
     for (int32_t axis = 0; axis < mask->ndim; ++axis) {
         const int64_t extent = mask->shape[axis], wanted = array->shape[axis + more];
         if (extent != wanted && extent != 1)
-            return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_MASK, 51), axis,
+            return CAI_PRIV_WRONG(err, CAI_PRIV_RULE(CAI_ENTRY_MASK, 51), axis,
                                   ": shape[%d] = %lld does not broadcast to the array's %lld", axis,
                                   (long long)extent, (long long)wanted);
     }
@@ -2528,16 +2452,16 @@ static cai_status cai_priv_import_mask(const cai_priv_judge *judge, const cai_in
     const cai_interface *entries = in->mask_interface;
     cai_status status;
     if (in->mask && (in->mask->kind != CAI_TOKEN_OBJECT || !entries))
-        return cai_priv_mistyped(judge, CAI_ENTRY_MASK, -1, " must be None or an object with the interface",
-                                 in->mask, 0);
+        return cai_priv_mistyped(judge->err, CAI_ENTRY_MASK, -1,
+                                 " must be None or an object with the interface", in->mask, 0);
     if (!options || !options->mask)
-        return CAI_PRIV_WRONG(judge, CAI_PRIV_RULE(CAI_ENTRY_MASK, 52), -1,
+        return CAI_PRIV_WRONG(judge->err, CAI_PRIV_RULE(CAI_ENTRY_MASK, 52), -1,
                               " is present, but this consumer accepts none");
     status = cai_priv_import_entries(entries, *judge, mask);
     if (status) return cai_priv_of_mask(judge->err, status);
     mask->field_count = 0;
-    if (cai_priv_has_mask(entries)) return CAI_PRIV_WRONG(judge, CAI_ENTRY_MASK, -1, " has a mask itself");
-    return cai_priv_judge_mask_shape(judge, mask, array);
+    if (cai_priv_has_mask(entries)) return CAI_PRIV_WRONG(judge->err, CAI_ENTRY_MASK, -1, " has a mask itself");
+    return cai_priv_judge_mask_shape(judge->err, mask, array);
 }
 
 /* Imports an array with a mask or a descr. More is judged after the array was described. The array is
@@ -2548,12 +2472,12 @@ CAI_PRIV_NOINLINE cai_status cai_priv_import_aside(const cai_interface *in, cons
     int64_t rows;
     cai_array array, mask;
     if (options && options->mask == out)
-        return cai_priv_misuse(judge.err, "cai_import: options->mask equals out");
+        return cai_priv_error(judge.err, CAI_ERR_ARGUMENT, "cai_import: options->mask equals out");
     CAI_TRY(cai_priv_import_entries(in, judge, &array));
     rows = array.field_count;
     if (!options || !options->fields) rows = array.field_count = 0;
     if (rows && rows > options->field_capacity)
-        return cai_priv_reject_capacity(&judge, rows, options->field_capacity);
+        return cai_priv_reject_capacity(judge.err, rows, options->field_capacity);
     if (rows) array.fields = options->fields;
     if (cai_priv_has_mask(in)) {
         CAI_TRY(cai_priv_import_mask(&judge, in, options, &array, &mask));
@@ -2565,12 +2489,11 @@ CAI_PRIV_NOINLINE cai_status cai_priv_import_aside(const cai_interface *in, cons
     return CAI_OK;
 }
 
-CAI_API cai_status cai_import(const cai_interface *in, const cai_import_options *options,
-                              cai_array *out, cai_error *err)
+CAI_API cai_status cai_import(const cai_interface *in, const cai_import_options *options, cai_array *out,
+                              cai_error *err)
 {
     const cai_priv_judge judge = {err, options ? options->flags & CAI_LENIENT : 0};
-    if (!in) return cai_priv_misuse(err, "cai_import: in is NULL");
-    if (!out) return cai_priv_misuse(err, "cai_import: out is NULL");
+    if (!in || !out) return cai_priv_is_null(err, "cai_import: in or out");
     if (in->mask || in->mask_interface || in->descr) return cai_priv_import_aside(in, judge, options, out);
     return cai_priv_import_entries(in, judge, out);
 }
@@ -2670,8 +2593,7 @@ static cai_status cai_priv_emit_record(cai_priv_storage *room, const cai_array *
         if (field && field->parent != parent) continue;
         if (offset < at || offset > record_bytes || depth > CAI_MAX_FIELD_DEPTH)
             return cai_priv_fail(room->err, CAI_ERR_EXPORT, CAI_ENTRY_DESCR, -1,
-                                 ": row %d at %lld does not follow the rows before it", row,
-                                 (long long)offset);
+                                 ": row %d at %lld does not follow the rows before it", row, (long long)offset);
         if (offset > at) {
             cai_priv_emit_padding(room, offset - at);
             ++list->length;
@@ -2757,8 +2679,7 @@ CAI_API cai_status cai_export(const cai_array *array, int32_t version, const cai
     cai_interface entries, of_mask;
     cai_status status;
     CAI_TRY(cai_array_check(array, err));
-    if (!storage) return cai_priv_misuse(err, "cai_export: storage is NULL");
-    if (!out) return cai_priv_misuse(err, "cai_export: out is NULL");
+    if (!storage || !out) return cai_priv_is_null(err, "cai_export: storage or out");
     if (version < 0 || version > 3)
         return cai_priv_fail(err, CAI_ERR_ARGUMENT, CAI_ENTRY_VERSION, -1, "version = %d is not in 0..3",
                              version);
@@ -2769,8 +2690,7 @@ CAI_API cai_status cai_export(const cai_array *array, int32_t version, const cai
     CAI_TRY(cai_priv_export_entries(&room, array, version, &entries));
     if (array->mask) {
         if (version < 1)
-            return cai_priv_fail(err, CAI_ERR_EXPORT, CAI_ENTRY_MASK, -1,
-                                 "version 0 has no entry for a mask");
+            return cai_priv_fail(err, CAI_ERR_EXPORT, CAI_ENTRY_MASK, -1, "version 0 has no entry for a mask");
         status = cai_priv_export_entries(&room, array->mask, version, &of_mask);
         if (status) return cai_priv_of_mask(err, status);
         entries.mask = cai_priv_emit(&room, CAI_TOKEN_OBJECT, 1, NULL, 0);
@@ -2810,14 +2730,13 @@ static inline cai_status cai_priv_init_strided(cai_array *out, const cai_dtype *
                                                const int64_t *shape, const int64_t *strides, uint64_t data,
                                                cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     cai_priv_draft draft;
     draft.shape = shape;
     draft.strides = strides;
     cai_priv_init_given(&draft.array, dtype, ndim);
     draft.array.flags = strides ? CAI_WRITABLE | CAI_HAD_STRIDES : CAI_WRITABLE;
     draft.array.data = data;
-    return cai_priv_describe(&judge, &draft, out);
+    return cai_priv_describe(err, &draft, out);
 }
 
 /* cai_array_init_dtype for values below 8 bits. */
@@ -2825,16 +2744,15 @@ CAI_PRIV_NOINLINE cai_status cai_priv_init_bits(cai_array *out, const cai_dtype 
                                                 const int64_t *shape, const int64_t *strides, uint64_t data,
                                                 cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     const int32_t values = cai_dtype_values(dtype);
     const int32_t axis = values > 1 && shape ? cai_priv_packed_axis(ndim, strides, dtype->itemsize) : -1;
     int64_t extent = 0;
     CAI_TRY(cai_priv_check_bits(dtype, CAI_ERR_ARGUMENT, err));
     if (strides && dtype->code == CAI_BITFIELD)
         return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_STRIDES, 33), CAI_ENTRY_STRIDES, -1,
-                             "strides must be NULL for a bit field: bytes cannot address bits");
+                             " must be None or NULL for a bit field: bytes cannot address bits");
     if (axis >= 0 && cai_priv_mul(shape[axis], values, &extent))
-        return cai_priv_reject_extent(&judge, axis, shape[axis]);
+        return cai_priv_reject_extent(err, axis, shape[axis]);
     CAI_TRY(cai_priv_init_strided(out, dtype, ndim, shape, strides, data, err));
     out->packed_axis = axis;
     out->packed_extent = extent;
@@ -2850,13 +2768,10 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
                                         const int64_t *shape, const int64_t *strides, uint64_t data,
                                         cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     cai_priv_draft draft;
     int64_t size = 0, nbytes = 0;
-    if (!out) return cai_priv_misuse(err, "cai_array_init: out is NULL");
-    if (!dtype) return cai_priv_misuse(err, "cai_array_init: dtype is NULL");
-    if (!shape && ndim) return cai_priv_misuse(err, "cai_array_init: shape is NULL");
-    if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
+    if (!out || !dtype) return cai_priv_is_null(err, "cai_array_init: out or dtype");
+    CAI_TRY(cai_priv_check_shape(ndim, shape, err));
     if (dtype->bits || dtype->code & CAI_PRIV_NARROW || (strides && dtype->code == CAI_BITFIELD))
         return cai_priv_init_bits(out, dtype, ndim, shape, strides, data, err);
     if (strides) return cai_priv_init_strided(out, dtype, ndim, shape, strides, data, err);
@@ -2866,8 +2781,8 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
     draft.array.flags = CAI_WRITABLE;
     draft.array.data = data;
     draft.array.field_count = 0;
-    CAI_TRY(cai_priv_count(&judge, &draft, &size, &nbytes));
-    CAI_TRY(cai_priv_store_c(&judge, &draft, NULL, size, nbytes, out));
+    CAI_TRY(cai_priv_count(err, &draft, &size, &nbytes));
+    CAI_TRY(cai_priv_store_c(err, &draft, NULL, size, nbytes, out));
     cai_priv_init_given(out, dtype, ndim);
     return CAI_OK;
 }
@@ -2878,14 +2793,13 @@ CAI_API cai_status cai_array_init_packed(cai_array *out, int32_t code, int32_t n
     int64_t elements[CAI_MAX_NDIM], extent = 0;
     int32_t values;
     cai_dtype dtype;
-    if (!out) return cai_priv_misuse(err, "cai_array_init_packed: out is NULL");
+    if (!out) return cai_priv_is_null(err, "cai_array_init_packed: out");
     CAI_TRY(cai_priv_dtype_of(code, &dtype, err));
     values = cai_dtype_values(&dtype);
     if (values == 1)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_array_init_packed: %s is not packed",
                               cai_dtype_name(code));
-    if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
-    if (!shape && ndim) return cai_priv_misuse(err, "cai_array_init_packed: shape is NULL");
+    CAI_TRY(cai_priv_check_shape(ndim, shape, err));
     if (axis < (ndim ? 0 : -1) || axis >= ndim)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_array_init_packed: axis = %d is not one of %d axes",
                               axis, ndim);
@@ -2940,21 +2854,16 @@ CAI_PRIV_NOINLINE cai_status cai_priv_check_narrow(const cai_array *array, cai_e
     int64_t elements;
     CAI_TRY(cai_priv_check_bits(&array->dtype, CAI_ERR_ABI, err));
     if (axis == -1 && !(code & CAI_PRIV_PACKED)) return CAI_OK;
-    if (!(code & CAI_PRIV_PACKED))
-        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not -1: dtype.code = 0x%x is not packed", axis,
-                              (unsigned)code);
-    if (values < 2)
-        return cai_priv_error(err, CAI_ERR_ABI,
-                              "dtype.code = 0x%x is packed, but itemsize = %d and bits = %d leave no 2 values",
-                              (unsigned)code, array->dtype.itemsize, array->dtype.bits);
     if (axis == -1 && !array->ndim) return CAI_OK;
-    if (axis < 0 || axis >= array->ndim)
-        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d is not one of %d axes: dtype.code = 0x%x is packed",
+    if (!(code & CAI_PRIV_PACKED) || axis < 0 || axis >= array->ndim)
+        return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d does not fit ndim = %d, dtype.code = 0x%x",
                               axis, array->ndim, (unsigned)code);
     elements = array->packed_extent / values + (array->packed_extent % values > 0);
-    if (array->packed_extent < 0 || elements != array->shape[axis])
-        return cai_priv_error(err, CAI_ERR_ABI, "packed_extent = %lld does not fill %lld elements of %d values",
-                              (long long)array->packed_extent, (long long)array->shape[axis], values);
+    if (values < 2 || array->packed_extent < 0 || elements != array->shape[axis])
+        return cai_priv_error(err, CAI_ERR_ABI,
+                              "packed_extent = %lld does not fill %lld elements of %d values of %d bits",
+                              (long long)array->packed_extent, (long long)array->shape[axis], values,
+                              array->dtype.bits);
     return CAI_OK;
 }
 
@@ -2965,9 +2874,8 @@ static cai_status cai_priv_check(const cai_array *array, cai_error *err)
         return cai_priv_error(err, CAI_ERR_ABI, "abi = 0x%x is not 0x%x, that of this header", array->abi,
                               CAI_ABI);
     if (array->struct_size < sizeof *array)
-        return cai_priv_error(err, CAI_ERR_ABI,
-                              "struct_size = %u is less than the 1216 (32-bit: 1200) of this header",
-                              array->struct_size);
+        return cai_priv_error(err, CAI_ERR_ABI, "struct_size = %u is less than %u, that of this header",
+                              array->struct_size, (uint32_t)sizeof *array);
     if (array->ndim < 0 || array->ndim > CAI_MAX_NDIM)
         return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_ABI, 29), "ndim = %d is not in 0..64", array->ndim);
     if (array->field_count < 0 || array->field_count > CAI_MAX_FIELDS)
@@ -2976,14 +2884,15 @@ static cai_status cai_priv_check(const cai_array *array, cai_error *err)
     if (array->must_understand)
         return cai_priv_error(err, CAI_ERR_ABI, "must_understand = 0x%llx has bits of a later version",
                               (unsigned long long)array->must_understand);
-    if (array->packed_axis != -1 || array->dtype.code & CAI_PRIV_NARROW) return cai_priv_check_narrow(array, err);
+    if (array->packed_axis != -1 || array->dtype.code & CAI_PRIV_NARROW)
+        return cai_priv_check_narrow(array, err);
     return CAI_OK;
 }
 
 CAI_API cai_status cai_array_check(const cai_array *array, cai_error *err)
 {
     cai_status status;
-    if (!array) return cai_priv_misuse(err, "array is NULL");
+    if (!array) return cai_priv_is_null(err, "array");
     CAI_TRY(cai_priv_check(array, err));
     if (!array->mask) return CAI_OK;
     status = cai_priv_check(array->mask, err);
@@ -3008,15 +2917,19 @@ static void cai_priv_put_sync(cai_priv_text *text, const cai_array *array)
     else cai_priv_put(text, array->sync == CAI_SYNC_EVENT ? ", event" : ", work may be pending");
 }
 
+CAI_PRIV_COLD void cai_priv_put_packed(cai_priv_text *text, const cai_array *array)
+{
+    if (array->packed_axis < 0) return;
+    cai_priv_say(text, " of %lld values along axis %d", (long long)array->packed_extent, array->packed_axis);
+}
+
 /* Writes dtype, shape and strides, such as "float32 (4, 6) strides (48, 8)". */
 static void cai_priv_put_layout(cai_priv_text *text, const cai_array *array)
 {
     cai_priv_put_dtype(text, &array->dtype);
     cai_priv_put_char(text, ' ');
     cai_priv_put_tuple(text, array->ndim, array->shape);
-    if (array->packed_axis >= 0)
-        cai_priv_say(text, " of %lld values along axis %d", (long long)array->packed_extent,
-                     array->packed_axis);
+    cai_priv_put_packed(text, array);
     if (array->flags & CAI_C_CONTIGUOUS) return;
     cai_priv_put(text, " strides ");
     cai_priv_put_tuple(text, array->ndim, array->strides);
@@ -3044,17 +2957,15 @@ CAI_API int32_t cai_array_text(const cai_array *array, char *buffer, int32_t cap
 
 /* ---------------------------------------------------------------- >>expecting */
 enum {
-    CAI_PRIV_REQUIREMENTS = CAI_WRITABLE | CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_ALIGNED |
-                            CAI_NO_SELF_OVERLAP | CAI_ON_DEVICE | CAI_ALLOW_MASK | CAI_ALLOW_UNALIGNED
+    CAI_PRIV_FACTS = CAI_WRITABLE | CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_ALIGNED | CAI_NO_SELF_OVERLAP,
+    CAI_PRIV_REQUIREMENTS = CAI_PRIV_FACTS | CAI_ON_DEVICE | CAI_ALLOW_MASK | CAI_ALLOW_UNALIGNED
 };
 
 /* Returns the bits of `requirements` that the array does not meet. */
 static uint32_t cai_priv_unmet(const cai_array *array, uint32_t requirements)
 {
-    const uint32_t facts =
-        CAI_WRITABLE | CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS | CAI_ALIGNED | CAI_NO_SELF_OVERLAP;
     const uint32_t wanted = requirements & CAI_ALLOW_UNALIGNED ? requirements : requirements | CAI_ALIGNED;
-    uint32_t unmet = wanted & facts & ~array->flags;
+    uint32_t unmet = wanted & CAI_PRIV_FACTS & ~array->flags;
     if (array->packed_axis >= 0 && array->packed_axis != array->ndim - 1) unmet |= wanted & CAI_C_CONTIGUOUS;
     if (array->packed_axis > 0) unmet |= wanted & CAI_F_CONTIGUOUS;
     if ((requirements & CAI_ON_DEVICE) && array->memory == CAI_MEMORY_HOST && array->device < 0)
@@ -3100,10 +3011,9 @@ static void cai_priv_put_got(cai_priv_text *text, const cai_array *array, uint32
     cai_priv_put_dtype(text, &array->dtype);
     cai_priv_put_ndim(text, array->ndim);
     if (overlap | (unmet & (CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS))) {
+        cai_priv_put_packed(text, array);
         cai_priv_put(text, ", strides ");
         cai_priv_put_tuple(text, array->ndim, array->strides);
-        if (array->packed_axis >= 0)
-            cai_priv_say(text, ", %lld values along axis %d", (long long)array->packed_extent, array->packed_axis);
     }
     cai_priv_put_item(text, overlap,
                       array->flags & CAI_SELF_OVERLAP ? "overlapping itself" : "may overlap itself");
@@ -3118,7 +3028,7 @@ CAI_API cai_status cai_expect(const cai_array *array, const char *name, int32_t 
 {
     cai_priv_text text;
     uint32_t unmet;
-    if (!name) return cai_priv_misuse(err, "cai_expect: name is NULL");
+    if (!name) return cai_priv_is_null(err, "cai_expect: name");
     CAI_TRY(cai_error_name(cai_array_check(array, err), name, err));
     if (requirements & ~(uint32_t)CAI_PRIV_REQUIREMENTS)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "cai_expect: requirements = 0x%x has unknown bits",
@@ -3142,7 +3052,7 @@ CAI_API cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
                                          const char *b_name, cai_error *err)
 {
     int32_t axis = 0;
-    if (!a_name || !b_name) return cai_priv_misuse(err, "cai_expect_same_shape: a name is NULL");
+    if (!a_name || !b_name) return cai_priv_is_null(err, "cai_expect_same_shape: a name");
     CAI_TRY(cai_error_name(cai_array_check(a, err), a_name, err));
     CAI_TRY(cai_error_name(cai_array_check(b, err), b_name, err));
     if (a->ndim != b->ndim)
@@ -3150,9 +3060,8 @@ CAI_API cai_status cai_expect_same_shape(const cai_array *a, const char *a_name,
                              "shape has %d dimensions in %s, %d in %s", a->ndim, a_name, b->ndim, b_name);
     while (axis < a->ndim && a->shape[axis] == b->shape[axis]) ++axis;
     if (axis < a->ndim)
-        return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis,
-                             "shape[%d] = %lld in %s, %lld in %s", axis, (long long)a->shape[axis], a_name,
-                             (long long)b->shape[axis], b_name);
+        return cai_priv_fail(err, CAI_ERR_EXPECT, CAI_ENTRY_SHAPE, axis, "shape[%d] = %lld in %s, %lld in %s",
+                             axis, (long long)a->shape[axis], a_name, (long long)b->shape[axis], b_name);
     axis = a->packed_axis;
     if (axis < 0 || b->packed_axis < 0 || (axis == b->packed_axis && a->packed_extent == b->packed_extent))
         return CAI_OK;
@@ -3174,9 +3083,9 @@ static cai_status cai_priv_addressable(const cai_array *array, cai_error *err)
 static cai_status cai_priv_view_check(const cai_array *array, const cai_array *out, cai_error *err)
 {
     CAI_TRY(cai_array_check(array, err));
-    if (!out) return cai_priv_misuse(err, "the argument out is NULL");
+    if (!out) return cai_priv_is_null(err, "the argument out");
     if (out == array && array->release)
-        return cai_priv_misuse(err, "an owned array cannot become a view of itself");
+        return cai_priv_error(err, CAI_ERR_ARGUMENT, "an owned array cannot become a view of itself");
     return CAI_OK;
 }
 
@@ -3196,28 +3105,26 @@ static cai_status cai_priv_view_open(const cai_array *array, const cai_array *ou
     return CAI_OK;
 }
 
-/* Computes the facts and stores the view. If `fields` is true, the rows of a descr still apply. */
-static cai_status cai_priv_view_close(cai_priv_draft *view, int fields, cai_array *out, cai_error *err)
-{
-    const cai_priv_judge judge = {err, 0};
-    if (view->array.packed_axis < 0 && view->array.dtype.code & CAI_PRIV_PACKED && view->array.ndim)
-        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, -1,
-                             "no axis has the values of an element (as bytes: cai_view_reinterpret)");
-    if (!fields) view->array.field_count = 0;
-    CAI_TRY(cai_priv_describe(&judge, view, out));
-    if (fields) out->fields = view->array.fields;
-    out->packed_extent = view->array.packed_extent;
-    out->packed_axis = view->array.packed_axis;
-    out->backend = view->array.backend;
-    return CAI_OK;
-}
-
 /* Fails with what a view cannot do to an axis whose elements are several values. */
 CAI_PRIV_COLD cai_status cai_priv_reject_packed(const cai_array *array, const char *what, cai_error *err)
 {
     return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, array->packed_axis,
                          "axis %d cannot be %s: an element is %d values (as bytes: cai_view_reinterpret)",
                          array->packed_axis, what, cai_dtype_values(&array->dtype));
+}
+
+/* Computes the facts and stores the view. If `fields` is true, the rows of a descr still apply. */
+static cai_status cai_priv_view_close(cai_priv_draft *view, int fields, cai_array *out, cai_error *err)
+{
+    if (view->array.packed_axis < 0 && view->array.dtype.code & CAI_PRIV_PACKED && view->array.ndim)
+        return cai_priv_reject_packed(&view->array, "added", err);
+    if (!fields) view->array.field_count = 0;
+    CAI_TRY(cai_priv_describe(err, view, out));
+    if (fields) out->fields = view->array.fields;
+    out->packed_extent = view->array.packed_extent;
+    out->packed_axis = view->array.packed_axis;
+    out->backend = view->array.backend;
+    return CAI_OK;
 }
 
 /* Makes a negative axis count from the end. `ndim` is the number of axes to choose from. */
@@ -3237,17 +3144,6 @@ static void cai_priv_append_axis(cai_array *view, int64_t extent, int64_t stride
     view->strides[view->ndim++] = stride;
 }
 
-/* Copies the axes but `axis`, or with CAI_ALL_AXES all but those of extent 1 that are not packed. */
-static void cai_priv_drop_axes(const cai_array *array, int32_t axis, cai_array *view)
-{
-    view->ndim = 0;
-    for (int32_t i = 0; i < array->ndim; ++i) {
-        if (axis == CAI_ALL_AXES ? array->shape[i] == 1 && i != array->packed_axis : i == axis) continue;
-        if (i == array->packed_axis) view->packed_axis = view->ndim;
-        cai_priv_append_axis(view, array->shape[i], array->strides[i]);
-    }
-}
-
 CAI_API cai_status cai_view_values(const cai_array *array, cai_array *out, cai_error *err)
 {
     CAI_TRY(cai_priv_view_check(array, out, err));
@@ -3257,8 +3153,7 @@ CAI_API cai_status cai_view_values(const cai_array *array, cai_array *out, cai_e
     return CAI_OK;
 }
 
-CAI_API cai_status cai_view_permute(const cai_array *array, const int32_t *axes, cai_array *out,
-                                    cai_error *err)
+CAI_API cai_status cai_view_permute(const cai_array *array, const int32_t *axes, cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
     uint64_t seen = 0;
@@ -3294,19 +3189,12 @@ CAI_API cai_status cai_view_slice(const cai_array *array, int32_t axis, int64_t 
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     CAI_TRY(cai_priv_axis(&axis, array->ndim, err));
     extent = array->shape[axis];
-    if (step == 0) return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis, "slice of axis %d: step = 0",
-                                        axis);
-    if (count < 0) return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis,
-                                        "slice of axis %d: count = %lld is negative", axis, (long long)count);
-    if (start < 0 || start > extent - (count > 0))
+    if (step == 0 || count < 0 || start < 0 || start > extent - (count > 0) ||
+        (count && (cai_priv_mul(count - 1, step, &travel) || cai_priv_add(start, travel, &last) || last < 0 ||
+                   last >= extent)))
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis,
-                             "slice of axis %d: start = %lld is outside of an extent of %lld", axis,
-                             (long long)start, (long long)extent);
-    if (count && (cai_priv_mul(count - 1, step, &travel) || cai_priv_add(start, travel, &last) || last < 0 ||
-                  last >= extent))
-        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis,
-                             "slice of axis %d: %lld elements exceed an extent of %lld", axis,
-                             (long long)count, (long long)extent);
+                             "axis %d of extent %lld has no slice with start = %lld, count = %lld, step = %lld",
+                             axis, (long long)extent, (long long)start, (long long)count, (long long)step);
     if (axis == array->packed_axis) {
         if (count > 1 && step != 1) return cai_priv_reject_packed(array, "sliced with a step", err);
         cai_priv_slice_packed(array, start, count, &view.array);
@@ -3332,22 +3220,11 @@ CAI_API cai_status cai_view_index(const cai_array *array, int32_t axis, int64_t 
     if (axis == array->packed_axis) return cai_priv_reject_packed(array, "dropped", err);
     if (index < 0) index += extent;
     view.array.data += (uint64_t)cai_priv_wrap_mul(index, array->strides[axis]);
-    cai_priv_drop_axes(array, axis, &view.array);
-    return cai_priv_view_close(&view, 1, out, err);
-}
-
-CAI_API cai_status cai_view_squeeze(const cai_array *array, int32_t axis, cai_array *out, cai_error *err)
-{
-    const int all = axis == CAI_ALL_AXES;
-    cai_priv_draft view;
-    CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    if (!all) CAI_TRY(cai_priv_axis(&axis, array->ndim, err));
-    if (!all && array->shape[axis] != 1)
-        return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, axis,
-                             "axis %d has extent %lld, only an axis of extent 1 can be removed", axis,
-                             (long long)array->shape[axis]);
-    if (!all && axis == array->packed_axis) return cai_priv_reject_packed(array, "dropped", err);
-    cai_priv_drop_axes(array, axis, &view.array);
+    view.array.ndim = 0;
+    if (array->packed_axis > axis) --view.array.packed_axis;
+    for (int32_t i = 0; i < array->ndim; ++i) {
+        if (i != axis) cai_priv_append_axis(&view.array, array->shape[i], array->strides[i]);
+    }
     return cai_priv_view_close(&view, 1, out, err);
 }
 
@@ -3368,19 +3245,13 @@ CAI_API cai_status cai_view_expand(const cai_array *array, int32_t axis, cai_arr
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-static cai_status cai_priv_new_shape(int32_t ndim, const int64_t *shape, cai_error *err)
-{
-    if (ndim < 0 || ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, ndim);
-    return shape || !ndim ? CAI_OK : cai_priv_misuse(err, "the argument shape is NULL");
-}
-
 CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, const int64_t *shape,
                                       cai_array *out, cai_error *err)
 {
     cai_priv_draft view;
     int32_t more;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    CAI_TRY(cai_priv_new_shape(ndim, shape, err));
+    CAI_TRY(cai_priv_check_shape(ndim, shape, err));
     more = ndim - array->ndim;
     if (more < 0)
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, -1, "%d dimensions do not broadcast to %d",
@@ -3402,16 +3273,15 @@ CAI_API cai_status cai_view_broadcast(const cai_array *array, int32_t ndim, cons
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name, int32_t *ndim,
-                                       int64_t *shape, cai_error *err)
+CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name, int32_t *ndim, int64_t *shape,
+                                       cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     int64_t joint[CAI_MAX_NDIM], size = 1;
     int32_t axis, count;
     if (!name || !ndim || !shape)
-        return cai_priv_misuse(err, "cai_broadcast_shape: name, ndim or shape is NULL");
+        return cai_priv_is_null(err, "cai_broadcast_shape: name, ndim or shape");
     CAI_TRY(cai_error_name(cai_array_check(array, err), name, err));
-    if (*ndim < 0 || *ndim > CAI_MAX_NDIM) return cai_priv_bad_ndim(err, *ndim);
+    CAI_TRY(cai_priv_check_shape(*ndim, shape, err));
     axis = count = array->ndim > *ndim ? array->ndim : *ndim;
     while (axis-- > 0) {
         const int32_t own = axis - (count - array->ndim), other = axis - (count - *ndim);
@@ -3421,11 +3291,8 @@ CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name,
                                  "%s: shape[%d] = %lld does not broadcast with the %lld of the arrays before",
                                  name, own, (long long)extent, (long long)before);
         joint[axis] = before == 1 ? extent : before;
-        if (joint[axis] < 0)
-            return cai_error_name(cai_priv_reject_extent(&judge, axis, joint[axis]), name, err);
-        if (joint[axis] && cai_priv_mul(joint[axis], size, &size))
-            return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 18), CAI_ENTRY_SHAPE, axis,
-                                 "%s: the result has more than 9223372036854775807 elements", name);
+        if (joint[axis] < 0 || (joint[axis] && cai_priv_mul(joint[axis], size, &size)))
+            return cai_error_name(cai_priv_reject_extent(err, axis, joint[axis]), name, err);
     }
     *ndim = count;
     while (count-- > 0) shape[count] = joint[count];
@@ -3435,15 +3302,14 @@ CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name,
 /* Resolves the -1 of a new shape and checks that it has as many elements as the array. */
 static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view, cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     int64_t count = 1;
     int32_t open = -1, empty = 0, huge = 0;
     for (int32_t axis = 0; axis < view->ndim; ++axis) {
         const int64_t extent = view->shape[axis];
         if (extent == -1 && open < 0) open = axis;
         else if (extent == -1)
-            return CAI_PRIV_WRONG(&judge, CAI_ENTRY_SHAPE, axis, " = -1 is a second unknown extent");
-        else if (extent < 0) return cai_priv_reject_extent(&judge, axis, extent);
+            return CAI_PRIV_WRONG(err, CAI_ENTRY_SHAPE, axis, " = -1 is a second unknown extent");
+        else if (extent < 0) return cai_priv_reject_extent(err, axis, extent);
         else if (extent == 0) empty = 1;
         else huge |= cai_priv_mul(extent, huge ? 1 : count, &count);
     }
@@ -3458,28 +3324,24 @@ static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view
 }
 
 /* Copies the axes of an array with elements. Extents of 1 are dropped, and axes that continue one another are
- * merged. The axis `packed` stays, and is merged only with one before it and without unused bits between. */
+ * merged. The axis `packed` stays as it is. */
 static void cai_priv_merge_axes(const cai_array *array, int32_t packed, cai_array *merged)
 {
-    const int64_t values = cai_dtype_values(&array->dtype);
-    const int full = array->packed_extent % values == 0;
     merged->ndim = 0;
     merged->packed_axis = -1;
     for (int32_t axis = 0; axis < array->ndim; ++axis) {
         const int64_t extent = array->shape[axis], stride = array->strides[axis];
         const int32_t last = merged->ndim - 1;
-        int joins = last >= 0 && merged->strides[last] == cai_priv_wrap_mul(extent, stride);
-        const int is_packed = packed >= 0 && axis == packed;
-        if (extent == 1 && !is_packed) continue;
-        if (joins && last == merged->packed_axis) joins = 0;
-        if (joins && is_packed) joins = full && merged->shape[last] * extent <= INT64_MAX / values;
-        if (joins) {
+        if (axis == packed) {
+            merged->packed_axis = merged->ndim;
+        } else if (extent == 1) {
+            continue;
+        } else if (last > merged->packed_axis && merged->strides[last] == cai_priv_wrap_mul(extent, stride)) {
             merged->shape[last] *= extent;
             merged->strides[last] = stride;
-        } else {
-            cai_priv_append_axis(merged, extent, stride);
+            continue;
         }
-        if (is_packed) merged->packed_axis = merged->ndim - 1;
+        cai_priv_append_axis(merged, extent, stride);
     }
 }
 
@@ -3516,45 +3378,29 @@ CAI_PRIV_COLD cai_status cai_priv_needs_copy(cai_error *err, const cai_array *ar
     return CAI_ERR_VIEW;
 }
 
-/* Stores the values along the packed axis of a view. Unused bits must stay at its end. */
-static cai_status cai_priv_repack(const cai_array *array, cai_array *view, cai_error *err)
+/* Packs the last axis of a view that has the elements of the array in C order. Unused bits must stay at its
+ * end. */
+static cai_status cai_priv_reshape_packed(const cai_array *array, cai_array *view, cai_error *err)
 {
-    const int64_t values = cai_dtype_values(&array->dtype), extent = view->shape[view->packed_axis];
-    if (extent == array->shape[array->packed_axis]) return CAI_OK;
+    const int32_t packed = array->packed_axis, last = view->ndim - 1;
+    const int64_t values = cai_dtype_values(&array->dtype);
+    if (packed < 0) return CAI_OK;
+    if (packed != array->ndim - 1 || last < 0) return cai_priv_reject_packed(array, "reshaped", err);
+    view->packed_axis = last;
+    if (view->shape[last] == array->shape[packed]) return CAI_OK;
     if (array->size && array->packed_extent % values)
         return cai_priv_reject_packed(array, "reshaped, as it has unused bits", err);
-    if (cai_priv_mul(extent, values, &view->packed_extent))
+    if (cai_priv_mul(view->shape[last], values, &view->packed_extent))
         return cai_priv_reject_packed(array, "so long", err);
     return CAI_OK;
 }
 
-/* Finds the packed axis of a view that has the elements of the array in C order. The axes after it must have
- * as many elements as in the array. Among those, the same axis comes first, then one of the same extent. */
-static cai_status cai_priv_reshape_packed(const cai_array *array, cai_array *view, cai_error *err)
-{
-    const int32_t packed = array->packed_axis;
-    int64_t after = 1, inner = 1, extent = 0;
-    if (packed < 0) return CAI_OK;
-    view->packed_axis = array->size ? -1 : packed;
-    if (!array->size && (packed >= view->ndim || view->shape[packed] != array->shape[packed]))
-        view->packed_axis = view->ndim - 1;
-    for (int32_t axis = packed + 1; axis < array->ndim; ++axis) after *= array->shape[axis];
-    for (int32_t axis = view->ndim; array->size && axis-- > 0 && inner <= after; inner *= view->shape[axis]) {
-        if (inner != after || (extent == array->shape[packed] && axis != packed)) continue;
-        if (extent == array->shape[packed] && view->shape[axis] != extent) continue;
-        view->packed_axis = axis;
-        extent = view->shape[axis];
-    }
-    if (view->packed_axis < 0) return cai_priv_reject_packed(array, "reshaped", err);
-    return cai_priv_repack(array, view, err);
-}
-
-CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const int64_t *shape,
-                                    cai_array *out, cai_error *err)
+CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const int64_t *shape, cai_array *out,
+                                    cai_error *err)
 {
     cai_priv_draft view;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    CAI_TRY(cai_priv_new_shape(ndim, shape, err));
+    CAI_TRY(cai_priv_check_shape(ndim, shape, err));
     view.array.ndim = ndim;
     for (int32_t axis = 0; axis < ndim; ++axis) view.array.shape[axis] = shape[axis];
     CAI_TRY(cai_priv_resolve_shape(array, &view.array, err));
@@ -3564,13 +3410,13 @@ CAI_API cai_status cai_view_reshape(const cai_array *array, int32_t ndim, const 
     return cai_priv_view_close(&view, 1, out, err);
 }
 
-/* Closes a view with a new dtype. A packed axis stays if the elements have as many values as `from`. */
-static cai_status cai_priv_reinterpreted(cai_priv_draft *view, const cai_dtype *from, cai_array *out,
+/* Closes a view with a new dtype. A packed axis stays if the elements have as many values as before. */
+static cai_status cai_priv_reinterpreted(cai_priv_draft *view, const cai_dtype *before, cai_array *out,
                                          cai_error *err)
 {
     cai_array *array = &view->array;
     const int32_t values = cai_dtype_values(&array->dtype), size = array->dtype.itemsize;
-    if (values == cai_dtype_values(from) && size == from->itemsize)
+    if (values == cai_dtype_values(before) && size == before->itemsize)
         return cai_priv_view_close(view, 0, out, err);
     array->packed_axis = values > 1 ? cai_priv_packed_axis(array->ndim, array->strides, size) : -1;
     array->packed_extent = 0;
@@ -3584,18 +3430,16 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
                                         cai_error *err)
 {
     cai_priv_draft view;
-    cai_dtype from;
     int64_t nbytes, size, old_size;
     int32_t last;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
-    if (!dtype) return cai_priv_misuse(err, "cai_view_reinterpret: dtype is NULL");
+    if (!dtype) return cai_priv_is_null(err, "cai_view_reinterpret: dtype");
     CAI_TRY(cai_priv_check_bits(dtype, CAI_ERR_ARGUMENT, err));
-    from = array->dtype;
     view.array.dtype = *dtype;
     last = array->ndim - 1;
     size = dtype->itemsize;
     old_size = array->dtype.itemsize;
-    if (size == old_size) return cai_priv_reinterpreted(&view, &from, out, err);
+    if (size == old_size) return cai_priv_reinterpreted(&view, &array->dtype, out, err);
     if (size < 1 || last < 0 || (array->size && array->shape[last] != 1 && array->strides[last] != old_size))
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_NONE, last,
                              "items of %lld bytes cannot become items of %lld: no contiguous last axis",
@@ -3606,7 +3450,7 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
                              (long long)array->shape[last], (long long)size);
     view.array.shape[last] = nbytes / size;
     view.array.strides[last] = size;
-    return cai_priv_reinterpreted(&view, &from, out, err);
+    return cai_priv_reinterpreted(&view, &array->dtype, out, err);
 }
 
 CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai_error *err)
@@ -3616,7 +3460,6 @@ CAI_API cai_status cai_view_coalesce(const cai_array *array, cai_array *out, cai
     view.array.ndim = 0;
     if (array->size) {
         cai_priv_merge_axes(array, array->packed_axis, &view.array);
-        if (array->packed_axis >= 0) CAI_TRY(cai_priv_repack(array, &view.array, err));
     } else {
         cai_priv_append_axis(&view.array, 0, array->dtype.itemsize);
         if (array->packed_axis >= 0) view.array.packed_axis = 0;
@@ -3664,7 +3507,7 @@ CAI_API cai_status cai_view_field(const cai_array *array, int64_t row, cai_array
 CAI_API cai_status cai_kernel_view_of(const cai_array *array, cai_kernel_view *out, cai_error *err)
 {
     CAI_TRY(cai_array_check(array, err));
-    if (!out) return cai_priv_misuse(err, "cai_kernel_view_of: out is NULL");
+    if (!out) return cai_priv_is_null(err, "cai_kernel_view_of: out");
     if (array->ndim > CAI_MAX_KERNEL_NDIM)
         return cai_priv_fail(err, CAI_ERR_VIEW, CAI_ENTRY_SHAPE, -1,
                              "the array has %d dimensions, a kernel view at most 8: cai_view_coalesce may "
@@ -3688,36 +3531,32 @@ CAI_API cai_status cai_decode_stream_interface(const cai_token *value, int32_t v
                                                uint64_t *stream, cai_error *err)
 {
     const cai_priv_judge judge = {err, 0};
-    if (!sync) return cai_priv_misuse(err, "cai_decode_stream_interface: sync is NULL");
-    if (!stream) return cai_priv_misuse(err, "cai_decode_stream_interface: stream is NULL");
+    if (!sync || !stream) return cai_priv_is_null(err, "cai_decode_stream_interface: sync or stream");
     return cai_priv_judge_stream(&judge, value, version, sync, stream);
 }
 
 CAI_API cai_status cai_decode_stream_protocol(const cai_token *value, uint64_t *stream, cai_error *err)
 {
     int64_t handle;
-    const cai_priv_judge judge = {err, 0};
-    if (!value) return cai_priv_misuse(err, "cai_decode_stream_protocol: value is NULL");
-    if (!stream) return cai_priv_misuse(err, "cai_decode_stream_protocol: stream is NULL");
+    if (!value || !stream) return cai_priv_is_null(err, "cai_decode_stream_protocol: value or stream");
     if (!cai_priv_is_items(value))
-        return cai_priv_mistyped(&judge, CAI_ENTRY_STREAM, -1,
+        return cai_priv_mistyped(err, CAI_ENTRY_STREAM, -1,
                                  ": __cuda_stream__() must return a tuple (0, handle)", value, 0);
     if (value->length != 2)
-        return CAI_PRIV_WRONG(&judge, CAI_ENTRY_STREAM, -1,
+        return CAI_PRIV_WRONG(err, CAI_ENTRY_STREAM, -1,
                               ": __cuda_stream__() must return (0, handle), not %u items", value->length);
-    if (value[1].kind != CAI_TOKEN_INT) return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, 0, value + 1);
+    if (value[1].kind != CAI_TOKEN_INT) return cai_priv_reject_int(err, CAI_ENTRY_STREAM, 0, value + 1);
     if (value[1].number != 0)
         return cai_priv_fail(err, CAI_ERR_VERSION, CAI_ENTRY_STREAM, 0,
                              ": __cuda_stream__() has protocol version %lld, only 0 is supported",
                              (long long)value[1].number);
     handle = (int64_t)value[2].number;
     if (value[2].kind != CAI_TOKEN_INT && value[2].kind != CAI_TOKEN_UINT)
-        return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, 1, value + 2);
+        return cai_priv_reject_int(err, CAI_ENTRY_STREAM, 1, value + 2);
     if (value[2].kind == CAI_TOKEN_INT && handle < 0)
-        return CAI_PRIV_WRONG(&judge, CAI_ENTRY_STREAM, 1, " = %lld, the handle, is negative",
-                              (long long)handle);
+        return CAI_PRIV_WRONG(err, CAI_ENTRY_STREAM, 1, " = %lld, the handle, is negative", (long long)handle);
     if (value[2].number > UINTPTR_MAX)
-        return CAI_PRIV_WRONG(&judge, CAI_ENTRY_STREAM, 1, " = %llu, the handle, exceeds a pointer",
+        return CAI_PRIV_WRONG(err, CAI_ENTRY_STREAM, 1, " = %llu, the handle, exceeds a pointer",
                               (unsigned long long)handle);
     *stream = value[2].number ? value[2].number : (uint64_t)CAI_STREAM_LEGACY;
     return CAI_OK;
@@ -3726,26 +3565,26 @@ CAI_API cai_status cai_decode_stream_protocol(const cai_token *value, uint64_t *
 CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *sync, uint64_t *stream,
                                             cai_error *err)
 {
-    const cai_priv_judge judge = {err, 0};
     const int absent = !value || value->kind == CAI_TOKEN_NONE;
     const uint64_t number = absent ? (uint64_t)CAI_STREAM_LEGACY : value->number;
     const int is_signed = !absent && value->kind == CAI_TOKEN_INT;
     const int no_sync = is_signed && (int64_t)number == -1;
-    if (!sync) return cai_priv_misuse(err, "cai_decode_stream_dlpack: sync is NULL");
-    if (!stream) return cai_priv_misuse(err, "cai_decode_stream_dlpack: stream is NULL");
+    if (!sync || !stream) return cai_priv_is_null(err, "cai_decode_stream_dlpack: sync or stream");
     if (!absent && !is_signed && value->kind != CAI_TOKEN_UINT)
-        return cai_priv_reject_int(&judge, CAI_ENTRY_STREAM, -1, value);
+        return cai_priv_reject_int(err, CAI_ENTRY_STREAM, -1, value);
     if (number == 0)
-        return CAI_PRIV_WRONG(&judge, CAI_ENTRY_STREAM, -1,
+        return CAI_PRIV_WRONG(err, CAI_ENTRY_STREAM, -1,
                               " = 0 is disallowed by DLPack for CUDA: 1 is the legacy default stream, 2 the "
                               "per-thread one");
     if (is_signed && (int64_t)number < -1)
-        return CAI_PRIV_WRONG(&judge, CAI_ENTRY_STREAM, -1,
+        return CAI_PRIV_WRONG(err, CAI_ENTRY_STREAM, -1,
                               " = %lld is below -1, the number for no synchronization", (long long)number);
     *sync = no_sync ? CAI_SYNC_NONE : CAI_SYNC_STREAM;
     *stream = no_sync ? 0 : number;
     return CAI_OK;
 }
+
+#endif /* CAI_CORE_IMPLEMENTATION */
 
 #if defined(__clang__) && defined(__cplusplus)
 #pragma clang diagnostic pop
@@ -3754,8 +3593,6 @@ CAI_API cai_status cai_decode_stream_dlpack(const cai_token *value, int32_t *syn
 #ifdef __cplusplus
 } /* extern "C" */
 #endif
-
-#endif /* CAI_CORE_IMPLEMENTATION */
 
 /*
 MIT License

@@ -36,31 +36,23 @@ DO THIS
 
 WHAT IT IS
     Several libraries in one program need device memory. Each library allocates through a table of hooks,
-    cai_emm_hooks. The application fills the table. The table is Numba's EMM plugin interface in C. It
-    contains the pair of functions that NVIDIA's libraries use (DeviceMemHandler). This header has the table,
-    its check, tables over CUDA's own functions and malloc, and memory and owned arrays through a table.
-    ext/cai_manager.h has the rest of what Numba does: handles, reference counts, deferred frees, a retry when
-    memory runs out, reset, and a report of leaks. There are no copies here, and no memory pools but CUDA's
-    (cai_emm_hooks_async). examples/memory/pool_plugin.h is a start for one of your own.
+    cai_emm_hooks, which the application fills. The table is Numba's EMM plugin interface in C. It contains
+    the pair of functions that NVIDIA's libraries use (DeviceMemHandler). This header has the table, its
+    check, tables over CUDA's own functions and malloc, and memory and owned arrays through a table.
+    ext/cai_manager.h has the rest of what Numba does. There are no copies here, and no memory pools but
+    CUDA's. docs/memory.md is the guide.
 
 EXAMPLE (a library that takes its memory from the application)
-        // your kernels; returns cudaGetLastError()
-        int32_t launch(const cai_array *x, void *scratch, cai_array *y, struct CUstream_st *s);
+        int32_t launch(const cai_array *x, cai_array *y, struct CUstream_st *s); // returns cudaGetLastError()
 
         cai_status sum(cai_array *y, cai_event_pool *pool, const cai_emm_hooks *hooks, const cai_array *x,
                        struct CUstream_st *s, cai_error *err);
         cai_status sum(cai_array *y, cai_event_pool *pool, const cai_emm_hooks *hooks, const cai_array *x,
                        struct CUstream_st *s, cai_error *err)
         {
-            void *scratch;
-            cai_status status, freed;
+            cai_status status;
             CAI_TRY(cai_emm_array(y, pool, hooks, CAI_FLOAT32, 0, NULL, CAI_STREAM(s), err));
-            status = cai_emm_alloc(&scratch, hooks, 4096, CAI_STREAM(s), err);
-            if (!status) {
-                status = cai_cuda_status(launch(x, scratch, y, s), "sum", err);
-                freed = cai_emm_free(hooks, scratch, 4096, CAI_STREAM(s), status ? NULL : err);
-                if (!status) status = freed;
-            }
+            status = cai_cuda_status(launch(x, y, s), "sum", err);
             if (status) cai_array_release(y);
             return status;
         }
@@ -75,22 +67,22 @@ THE FUNCTIONS MOST USERS NEED
     cai_emm_array        makes an owned cai_array by a table; cai_array_release frees it
 
 CUDA'S MEMORY POOLS AND THREADS THAT SHARE A STREAM
-    If another stream waits for a free with an event, CUDA's default pool gives the free block to that stream.
-    This fails on an H100 with driver 580 (CUDA 13.0) if two threads use one stream at the same time: one
-    waits for an event there, while the other records one. The pool then gives a block to a second owner while
-    the first owner still uses it. A program of CUDA calls alone got 6,921 of 176,495 blocks too early with
-    the default settings, and 0 with cudaMemPoolReuseFollowEventDependencies off. So use a pool of
-    cai_emm_pool_create, which has it off. cai does not change the default pool, which belongs to the process.
-    The default pool is right if each stream is used by one thread.
+    CUDA's default pool may give one block to two owners if two threads use one stream at the same time: one
+    waits for an event there, while the other records one (seen on an H100, driver 580, CUDA 13.0). The cause
+    is its setting cudaMemPoolReuseFollowEventDependencies. A pool of cai_emm_pool_create has it off. cai does
+    not change the default pool, which belongs to the process. It is right if each stream is used by one
+    thread.
 
 ERRORS
-    Functions return errors as in cai_stream.h. On failure no output is written. If a hook fails, the error is
-    CAI_ERR_CUDA, or CAI_ERR_OUT_OF_MEMORY for a hook that allocates and returns 2. cai_error.native is the
-    hook's error number. The message names hook and table: "device_free of my_pool: CUDA error 700 (illegal
-    address)". docs/rules.md explains the rules R110-R122 of the comments.
+    As in cai_stream.h. On failure no output is written. If a hook fails, the error is CAI_ERR_CUDA, or
+    CAI_ERR_OUT_OF_MEMORY for a hook that allocates and returns 2. cai_error.native is the hook's error
+    number. The message names hook and table: "device_free of my_pool: CUDA error 700 (illegal address)".
 
 THREADS
     The functions keep no state. Any number of threads may call them.
+
+RULES
+    R110-R122 in comments: docs/rules.md.
 */
 
 #include <stddef.h>
@@ -108,9 +100,7 @@ THREADS
 #define cai_emm_pool_destroy CAI_PRIV_RENAMED(cai_emm_pool_destroy)
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CAI_PRIV_C_BEGIN
 
 /* -------------------------------------------------------------------- >>hooks */
 /* The struct below is used across shared objects. cai.h explains the guard. */
@@ -120,11 +110,10 @@ extern "C" {
 typedef int (*cai_emm_free_hook)(void *ctx, void *ptr, size_t size, struct CUstream_st *stream);
 
 /** A table of hooks that allocate and free. A hook gets `ctx`, and returns 0 or CUDA's error number. Only
- *  device_alloc and device_free are required. Any other hook may be NULL, which means not available. Sizes
- *  are in bytes and never 0. Flags are CUDA's. A hook that frees does so after the work in `stream`: in the
- *  order of the stream, or after a wait for the stream. `stream` NULL is the legacy stream. cudaFree does not
- *  replace the wait. CUDA says that cuMemFree "may perform implicit synchronization", and nothing about
- *  cuMemFreeHost. The caller of unpin has waited before. */
+ *  device_alloc and device_free are required. Any other hook may be NULL, which means not available. Sizes are
+ *  in bytes and never 0. Flags are CUDA's. A hook that frees does so after the work in `stream`: in the order
+ *  of the stream, or after a wait for the stream. `stream` NULL is the legacy stream. cudaFree does not
+ *  replace the wait (docs/memory.md). The caller of unpin has waited before. */
 struct cai_emm_hooks_v0 {
     uint32_t struct_size; /* sizeof of the maker's struct; hooks behind its end are NULL */
     uint32_t version;     /* CAI_EMM_VERSION */
@@ -184,9 +173,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_check(const cai_emm_hooks *hooks
 /** Makes a table over cudaMalloc, cudaFree and the rest of CUDA's own functions. `cuda` must outlive the
  *  table. Each free but unpin first waits on the host for its stream. A manager defers the frees. If the
  *  stream captures (900) or the wait fails, nothing is freed and the free returns the error. If that error
- *  ends all work of the context, the memory is freed, and the free still returns the error. Errors:
- *  CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI (another version, or no slots), CAI_ERR_UNAVAILABLE (no memory_alloc,
- *  memory_free or stream_synchronize). */
+ *  ends all work of the context, the memory is freed, too. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI
+ *  (another version, or no slots), CAI_ERR_UNAVAILABLE (no memory_alloc, memory_free or stream_synchronize).
+ *  */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_cuda(cai_emm_hooks *out, const cai_cuda *cuda,
                                                      cai_error *err);
 
@@ -197,10 +186,10 @@ typedef struct cai_emm_pool {
 } cai_emm_pool;
 
 /** Makes a memory pool on a device. The pool gives a free block to another stream when the free has run, or
- *  makes the allocation wait for the free, but not because of events (see the manual). It keeps its memory
- *  until it is destroyed. Other devices have no access (cudaMemPoolSetAccess gives it). `cuda` must outlive
- *  the pool. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (a table without pools: before
- *  CUDA 11.2), CAI_ERR_CUDA (801: the device has no pools). */
+ *  makes the allocation wait for the free, but not because of events (see above). It keeps its memory until it
+ *  is destroyed. Other devices have no access (cudaMemPoolSetAccess gives it). `cuda` must outlive the pool.
+ *  Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (a table without pools), CAI_ERR_CUDA
+ *  (801: the device has no pools). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_pool_create(cai_emm_pool *out, const cai_cuda *cuda, int32_t device,
                                                       cai_error *err);
 
@@ -210,10 +199,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_pool_destroy(cai_emm_pool *pool, cai_e
 
 /** Makes a table over cudaMallocAsync and cudaFreeAsync. `pool` is one of cai_emm_pool_create, and must
  *  outlive the table. Memory comes from the pool's device. NULL is the current pool of the device of each
- *  stream. Use NULL only if each stream is used by one thread. That pool keeps memory up to
+ *  stream, only for streams that one thread uses. That pool keeps memory up to
  *  cudaMemPoolAttrReleaseThreshold, which is 0 at first. `cuda` must outlive the table. While a blocking
- *  stream captures, an allocation and a free on the legacy stream return 906, and nothing is done.
- *  Errors: CAI_ERR_ARGUMENT (NULL, or a pool that is not made), CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (no
+ *  stream captures, an allocation and a free on the legacy stream return 906, and nothing is done. Errors:
+ *  CAI_ERR_ARGUMENT (NULL, or a pool that is not made), CAI_ERR_ABI, CAI_ERR_UNAVAILABLE (no
  *  memory_alloc_async or memory_free_async). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_async(cai_emm_hooks *out, const cai_cuda *cuda,
                                                       cai_emm_pool *pool, cai_error *err);
@@ -221,22 +210,21 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_async(cai_emm_hooks *out, const 
 /** Makes a table over malloc and free, for machines without CUDA. It needs no event pool. */
 CAI_API void cai_emm_hooks_malloc(cai_emm_hooks *out);
 
-/** The hook ipc_handle of CUDA's own table. If a plugin cuts its memory out of cudaMalloc's memory, its own
- *  hook may call this with the plugin's CUDA table. `ptr` may be anywhere in an allocation. `handle` gets 64
- *  bytes, `base` the first address of the allocation (R116). The context of the memory is current. Returns 0
- *  or CUDA's error number: 1 for NULL, 801 if the table lacks ipc_export or pointer_range. On failure nothing
- *  is stored. Threads: any. */
+/** The hook ipc_handle of CUDA's own table, for the hook of a plugin that cuts its memory out of cudaMalloc's.
+ *  `ptr` may be anywhere in an allocation. `handle` gets 64 bytes, `base` the first address of the allocation
+ *  (R116). The context of the memory is current. Returns 0 or CUDA's error number: 1 for NULL, 801 if the
+ *  table lacks ipc_export or pointer_range. On failure nothing is stored. Threads: any. */
 CAI_API int cai_emm_ipc_handle(const cai_cuda *cuda, void *ptr, void *handle, void **base);
 
 /* ------------------------------------------------------------------- >>memory */
 /** Allocates memory with device_alloc in the current context. It may be used at once on `stream`, and is
- *  aligned to 256 bytes. Before you use it on another stream, order that stream after this one, as an
- *  exchange does. This holds for stream 1 and blocking streams, too: a hook need not queue anything in stream
- *  1. `size` is in bytes. 0 gives NULL and calls no hook. `hooks` must be a table that cai_emm_hooks_check
- *  accepts, and is neither checked again nor copied. The table and its ctx must stay valid until the memory
- *  is freed. `stream` must not capture, because the memory of some hooks would belong to the graph. This is
- *  not checked. Threads: any, if the hook allows it. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_STREAM (0 or
- *  -1), CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY (the hook returned NULL, or broke its promise), CAI_ERR_CUDA. */
+ *  aligned to 256 bytes. Before you use it on another stream, also on stream 1 and a blocking one, order that
+ *  stream after this one, as an exchange does. `size` is in bytes. 0 gives NULL and calls no hook. `hooks`
+ *  must be a table that cai_emm_hooks_check accepts, and is neither checked again nor copied. The table and
+ *  its ctx must stay valid until the memory is freed. `stream` must not capture, because the memory of some
+ *  hooks would belong to the graph. This is not checked. Threads: any, if the hook allows it. Errors:
+ *  CAI_ERR_ARGUMENT (NULL), CAI_ERR_STREAM (0 or -1), CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY (the hook returned
+ *  NULL, or broke its promise), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_alloc(void **out, const cai_emm_hooks *hooks, size_t size,
                                                 uint64_t stream, cai_error *err);
 
@@ -252,22 +240,19 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_free(const cai_emm_hooks *hooks, void 
  *  CAI_MEMORY_HOST. `hooks` and `pool` must outlive the memory. `code` is a dtype of fixed size. `shape` has
  *  ndim extents, in elements: an element of CAI_INT4_X2 is two values, along the last axis. The array's work
  *  is on `stream`. An array without elements has no memory.
- *
- *  cai_array_release makes the context of the array current, and restores the current context. It frees the
- *  memory after the work in the stream or event that the array names then, and uses no other stream. If you
- *  store another stream in the array, that stream must come after all work on the array. An array without a
- *  stream is freed on the legacy stream. If the array is CAI_SYNC_UNKNOWN, or the device cannot make the
- *  order, the host waits for the context. Memory that cannot be freed while a stream captures waits in `pool`
- *  (cai_keepalive_poll, cai_keepalive_drain). If the context was destroyed, no hook is called.
- *  Threads: any. Errors: those of cai_array_init, of cai_emm_alloc, CAI_ERR_UNAVAILABLE (no context is
- *  current), CAI_ERR_CAPTURE (`stream` captures), CAI_ERR_OUT_OF_MEMORY (also of the host). */
+ *  cai_array_release frees the memory after the work in the stream or event that the array names then, and
+ *  uses no other stream. If you store another stream in the array, that stream must come after all work on the
+ *  array. An array without a stream is freed on the legacy stream. If the array is CAI_SYNC_UNKNOWN, or the
+ *  device cannot make the order, the host waits for the context. Memory that cannot be freed while a stream
+ *  captures waits in `pool` (cai_keepalive_poll, cai_keepalive_drain). If the context was destroyed, no hook
+ *  is called. The current context is restored. Threads: any. Errors: those of cai_array_init, of
+ *  cai_emm_alloc, CAI_ERR_UNAVAILABLE (no context is current), CAI_ERR_CAPTURE (`stream` captures),
+ *  CAI_ERR_OUT_OF_MEMORY (also of the host). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_array(cai_array *out, cai_event_pool *pool,
                                                 const cai_emm_hooks *hooks, int32_t code, int32_t ndim,
                                                 const int64_t *shape, uint64_t stream, cai_error *err);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_EMM_H_INCLUDED */
 
@@ -371,15 +356,7 @@ static inline uint64_t cai_priv_emm_look(const cai_cuda *cuda, const cai_array *
 #define CAI_PRIV_WANT_GUARD
 #include "cai_stream.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* this is C that is also C++: it has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
-#endif
+CAI_PRIV_C_BEGIN
 
 typedef char cai_priv_assert_emm_hooks[sizeof(struct cai_emm_hooks_v0) == (sizeof(void *) == 8 ? 208 : 144)
                                            ? 1 : -1];
@@ -445,8 +422,8 @@ static int32_t cai_priv_emm_cuda_drop(const cai_cuda *cuda, int32_t pair, uint64
     return cuda->memory_free(cuda->self, pointer);
 }
 
-/* CUDA's own functions. `ctx` is the CUDA table. While something captures globally these functions are
- * forbidden, so they run under the relaxed mode. If the mode cannot be restored, the allocation is undone. */
+/* `ctx` is the CUDA table. While something captures globally these functions are forbidden, so they run under
+ * the relaxed mode. If the mode cannot be restored, the allocation is undone. */
 static int cai_priv_emm_cuda_take(void *ctx, int32_t pair, void **ptr, size_t size, unsigned int flags)
 {
     const cai_cuda *cuda = (const cai_cuda *)ctx;
@@ -998,13 +975,7 @@ CAI_API cai_status cai_emm_array(cai_array *out, cai_event_pool *pool, const cai
     return CAI_OK;
 }
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_EMM_IMPLEMENTATION */
 

@@ -67,48 +67,29 @@ CONFIGURATION (define before the first include, in addition to that of cai.h)
     CAI_NO_LOADER              implementation without cai_cuda_load (no <dlfcn.h>)
     CAI_NO_THREADS             no atomics, no <sched.h>: every pool is used by one thread at a time
 
-HOW LONG HANDLES MUST LIVE
-    CUDA crashes on a stream or an event that was destroyed. So this header uses a handle only while somebody
-    promises that it lives:
-    - The consumer's stream lives until cai_exchange_finish or cai_exchange_end returns.
-    - The arrays of an exchange live until that end, and each array's stream lives as long as the array (R81).
-    - An argument of another function lives until that function returns.
-    A pool keeps no handles but its own events. Before a context is destroyed, call cai_event_pool_forget.
-
 STREAMS
     A stream is a uint64_t as in cai_array.stream. 1 is the legacy default stream and 2 the per-thread default
-    stream. Other numbers are handles. 0 is an error everywhere. It could mean 1 or 2: that depends on
-    compiler flags of the file. CAI_STREAM(s) makes the number of a cudaStream_t in your file.
-    Stream 2 belongs to one host thread. Its use on another thread is CAI_ERR_THREAD, also if cai_array.thread
-    is 0 (not known). A dictionary does not name the thread: call cai_stream_remember_thread after an import.
-    1 and 2 are streams of this context. If there is none, the call fails with CUDA's error 201. This header
-    makes no context.
-        argument             the current one, else the active primary one of the data's device or of device 0
-        array                that of its memory
-        array of a pool,     the current one if it is of the memory's device, else the active primary one of
-        mapped (cuMemMap)    that device
+    stream. Other numbers are handles. 0 is an error everywhere, because it could mean 1 or 2. CAI_STREAM(s)
+    makes the number of a cudaStream_t in your file. docs/order.md says which context 1 and 2 belong to, and
+    which thread stream 2.
+
+HANDLES
+    CUDA crashes on a stream or an event that was destroyed. Your stream and the arrays of an exchange live
+    until cai_exchange_finish or cai_exchange_end returns. The stream of an array lives as long as the array
+    (R81). An argument of another function lives until that function returns. A pool keeps no handles but its
+    own events. Before a context is destroyed, call cai_event_pool_forget.
 
 RELEASE
-    cai_exchange_finish gives owned arrays back. When it does, depends on the array:
-    - At once: an array with CAI_ORDERED_FREE, if the stream that it names waits for the consumer's stream or
-      is that stream. The owner's free comes after the work in the named stream.
-    - At once: an empty array, and any array after CAI_MODE_HOST, after an error that ends all work of the
-      consumer's context, and while the process ends.
-    - Any other array: when the consumer's work has passed (an event of the end tells). Its owner may free at
-      once, or in the order of another stream than the array names.
-    Until then an array waits in the keep-alive list, in a place of 72 bytes. A later call gives it back, on
-    the thread of that call: cai_keepalive_poll, cai_keepalive_drain, a cai_exchange_finish whose arrays wait,
-    or a cai_exchange_begin that orders. The release callback of such an array finds `owner`, `data`, `device`
-    and `sync`. `sync` is CAI_SYNC_NONE, or CAI_SYNC_STREAM with a handle or 1 in `stream`. packed_axis is -1.
-    All other fields are 0. Keep what the callback needs in the memory of `owner`. A begin whose consumer
-    captures runs none.
-    All callbacks run in the relaxed capture mode, so that they end no capture of another thread.
+    cai_exchange_finish gives owned arrays back: at once if the owner's free comes after your work, else when
+    your work has passed (docs/order.md has the cases). Until then an array waits in the keep-alive list. A
+    later call gives it back, on the thread of that call. The release callback of such an array finds `owner`,
+    `data`, `device` and `sync`. `sync` is CAI_SYNC_NONE, or CAI_SYNC_STREAM with a handle or 1 in `stream`.
+    packed_axis is -1. All other fields are 0. Keep what the callback needs in the memory of `owner`. These
+    callbacks run in the relaxed capture mode, so that they end no capture of another thread.
 
 WHAT A CALL LEAVES BEHIND
-    A call may change the current context, and restores it before it returns. This happens to create an event,
-    to synchronize a context, and for streams 1 and 2 of another context. cudaGetLastError is not changed,
-    because this header calls the driver API, which has no last error. Event queries and host waits relax the
-    thread's capture mode, so that captures of other threads go on.
+    A call may change the current context and the thread's capture mode, and restores both before it returns.
+    cudaGetLastError is not changed, because this header calls the driver API, which has no last error.
 
 ERRORS
     As in cai.h. If CUDA fails, the status is CAI_ERR_CUDA, or CAI_ERR_CAPTURE if the error is about a capture
@@ -117,10 +98,9 @@ ERRORS
     call. cai_exchange_end, and every function that releases, drops or destroys, treats 4 as success.
 
 THREADS
-    Any number of threads may use one pool. One thread at a time may use an exchange, and any thread may end
-    it. If stream 2 takes part, only the thread that began the exchange may end it (CAI_ERR_THREAD).
-    After fork the child must not use a pool of the parent. If another thread held the pool's guard, the guard
-    stays held in the child. CUDA cannot be used in the child either.
+    Any number of threads may use one pool, and one thread at a time an exchange. If stream 2 takes part, only
+    the thread that began the exchange may end it (CAI_ERR_THREAD). After fork the child must not use a pool
+    of the parent, whose guard may stay held.
 
 CUDA
     CUDA 11.2 or later (cai_cuda_linked: 11.3). Every CUDA call goes through a table, cai_cuda. Fill in your
@@ -161,14 +141,21 @@ struct CUstream_st; /* what cudaStream_t points to */
 #define cai_stream_remember_thread CAI_PRIV_RENAMED(cai_stream_remember_thread)
 #endif
 
-#ifdef __cplusplus
-extern "C" {
+#if defined(__cplusplus) && defined(__clang__)
+/* Around C that is also C++. Strict flags of clang refuse casts of C, and NULL. */
+#define CAI_PRIV_C_BEGIN                                                                                     \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wold-style-cast\"")                \
+    _Pragma("clang diagnostic ignored \"-Wzero-as-null-pointer-constant\"") extern "C" {
+#define CAI_PRIV_C_END } _Pragma("clang diagnostic pop")
+#elif defined(__cplusplus)
+#define CAI_PRIV_C_BEGIN extern "C" {
+#define CAI_PRIV_C_END }
+#else
+#define CAI_PRIV_C_BEGIN
+#define CAI_PRIV_C_END
 #endif
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
-#endif
+CAI_PRIV_C_BEGIN
 
 typedef struct cai_event_pool cai_event_pool; /* >>storage */
 typedef struct cai_cuda_v0 cai_cuda;          /* >>CUDA table */
@@ -237,19 +224,17 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin(cai_exchange *ex, cai_event
                                                      uint64_t stream, cai_error *err);
 
 /** Makes `stream`, the consumer's, wait for the pending work of the producers of `arrays` and of their masks.
- *  It makes one record and one wait for each distinct stream. It makes no CUDA call for an array that is
- *  empty, has no pending work, or is on `stream` itself (a handle). `count` may be 0, and an array may be
- *  named twice. The arrays are not changed. At most 16 distinct streams are possible, and as many events.
- *  `options` may be NULL for the default. If begin orders work and the consumer does not capture, begin also
- *  releases arrays of the keep-alive list whose work has passed, the oldest first.
- *  All checks, also of captures, come before the first record. After success end the exchange exactly once,
- *  also if your work failed (cai_exchange_finish or cai_exchange_end). If begin fails, there is nothing to
- *  end, and `ex` has no meaning. Waits that were already made stay. A stream that such a wait pulled into a
- *  capture stays in the capture. Begin queries context and capture of each distinct stream. It queries the
- *  memory of an array on stream 1 or 2 (R83) or with an unknown sync, and then the current context.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY,
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: call cai_stream_detach on the thread of stream 2. A
- *  capture accepts no array with an event. cai_error.index is that of the array. */
+ *  It makes one record and one wait for each distinct stream, at most 16, and one wait for each event, at most
+ *  16. It makes no CUDA call for an array that is empty, has no pending work, or is on `stream` itself (a
+ *  handle). `count` may be 0, and an array may be named twice. The arrays are not changed. `options` may be
+ *  NULL for the default. If begin orders work and the consumer does not capture, begin also releases arrays of
+ *  the keep-alive list whose work has passed, the oldest first. All checks, also of captures, come before the
+ *  first record. After success end the exchange exactly once, also if your work failed (cai_exchange_finish or
+ *  cai_exchange_end). If begin fails, there is nothing to end, and `ex` has no meaning. Waits that were
+ *  already made stay. A stream that such a wait pulled into a capture stays in the capture. Errors:
+ *  CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY,
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: call cai_stream_detach on the thread of stream 2.
+ *  cai_error.index is that of the array. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_event_pool *pool,
                                                           cai_array *const *arrays, int32_t count,
                                                           uint64_t stream,
@@ -257,24 +242,19 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_
                                                           cai_error *err);
 
 /** Ends an exchange and gives `count` arrays of it back to their owners (RELEASE above). Each producer's
- *  stream waits for the consumer's work, also if that work failed (R76, R80). This takes one record in all
- *  and one wait for each stream. If one stream cannot get its wait, the others still get theirs. An array
- *  without a stream gets no back edge. Its owner must not touch the data before your stream has passed.
- *  `status` is that of your work. `arrays` may be NULL if `count` is 0, and may omit arrays that you keep.
- *  Borrowed arrays are not touched. An array that is named twice is released once. The event of
- *  cai_stream_detach is destroyed with its array. The first of these errors is returned: `status` with `err`
- *  as you filled it, the error of the end, and the error of a release with the array's index. An array whose
- *  release failed is still owned. Release it after a wait for your stream, or try cai_keepalive_push. If the
- *  keep-alive list is full, the host waits for its oldest array.
- *
+ *  stream waits for the consumer's work, also if that work failed (R76, R80). This takes one record in all and
+ *  one wait for each stream. If one stream cannot get its wait, the others still get theirs. An array without
+ *  a stream gets no back edge. Its owner must not touch the data before your stream has passed. `status` is
+ *  that of your work. `arrays` may be NULL if `count` is 0, and may omit arrays that you keep. Borrowed arrays
+ *  are not touched. An array that is named twice is released once. The first of these errors is returned:
+ *  `status` with `err` as you filled it, the error of the end, and the error of a release with the array's
+ *  index. An array whose release failed is still owned. Release it after a wait for your stream, or try
+ *  cai_keepalive_push. If the keep-alive list is full, the host waits for its oldest array.
  *  If the exchange was not begun (begin failed, or `ex` is zeroed) or has ended, nothing is done, and the
- *  arrays stay yours. The result is `status`, or CAI_ERR_ARGUMENT if `status` is CAI_OK. If stream 2 takes
- *  part and this is another thread, nothing is done either (CAI_ERR_THREAD). Finish the exchange on the right
- *  thread. In a capture, an array whose streams wait for the consumer is given back at once. Its owner must
- *  outlive the graph. cai does not check this. Any other array cannot wait in a capture (CAI_ERR_CAPTURE).
- *  Threads: that of cai_exchange_begin if stream 2 takes part, else any.
- *  Errors: those of cai_exchange_end and of cai_keepalive_push, CAI_ERR_ARGUMENT (`count` is negative, or
- *  `arrays` or one of them is NULL). The exchange is ended then, and the other arrays are released. */
+ *  arrays stay yours. The result is `status`, or CAI_ERR_ARGUMENT if `status` is CAI_OK. On the wrong thread
+ *  (CAI_ERR_THREAD) nothing is done either. Errors: those of cai_exchange_end and of cai_keepalive_push,
+ *  CAI_ERR_ARGUMENT (`count` is negative, or `arrays` or one of them is NULL). The exchange is ended then, and
+ *  the other arrays are released. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_finish(cai_exchange *ex, cai_status status,
                                                       cai_array *const *arrays, int32_t count,
                                                       cai_error *err);
@@ -323,13 +303,11 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_order(cai_event_pool *pool, uint64_
 /** For a producer. Stores `stream` in `array` as the stream of its pending work. Makes `stream` wait for
  *  `count` other streams with work on the array. So work on 7, 9 and 15 is exported as 3 (R77). `pending` may
  *  be NULL if `count` is 0, and may contain `stream` itself. Later work on the others must come after
- *  `stream`, because only `stream` gets the back edges. cai_event_pool_set_modes may choose that the array
- *  names no stream. If the memory is of another context, streams 1 and 2 fail with CAI_ERR_STREAM, because
- *  they are other streams there. `stream` must outlive the array (R81).
- *  Export the mask with its own call. On failure `array` is unchanged.
- *  Errors: CAI_ERR_ARGUMENT (also for CAI_SYNC_EVENT; call cai_stream_drop_event first), CAI_ERR_ABI,
- *  CAI_ERR_STREAM (also 0 and -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY (more than 16 distinct streams),
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. cai_error.index is that of `pending`. */
+ *  `stream`, because only `stream` gets the back edges. If the memory is of another context, streams 1 and 2
+ *  fail with CAI_ERR_STREAM. `stream` must outlive the array (R81). Export the mask with its own call. On
+ *  failure `array` is unchanged. Errors: CAI_ERR_ARGUMENT (also for CAI_SYNC_EVENT; call cai_stream_drop_event
+ *  first), CAI_ERR_ABI, CAI_ERR_STREAM (also 0 and -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY (more than 16
+ *  distinct streams), CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. cai_error.index is that of `pending`. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                                     const uint64_t *pending, int32_t count, cai_error *err);
 
@@ -338,13 +316,14 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_export(cai_array *array, cai_event_
 CAI_API CAI_MUST_CHECK cai_status cai_stream_remember_thread(cai_array *array, cai_event_pool *pool,
                                                              cai_error *err);
 
-/** Turns CAI_SYNC_STREAM into CAI_SYNC_EVENT. It records an event, for which any thread can wait. Stream 2 is
- *  accepted only from its own thread. It is then removed from the array, because no other thread can make it
- *  wait. Other streams stay. The array owns the event (CAI_OWN_EVENT). cai_exchange_finish destroys it. If
- *  the array is borrowed or released in another way, call cai_stream_drop_event. Detach the mask with its own
- *  call. Does nothing for CAI_SYNC_NONE and empty arrays. On failure `array` is unchanged.
- *  Errors: CAI_ERR_ARGUMENT (not ordered by a stream), CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE,
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: stream 2 of another thread, or of an unknown one. */
+/** Turns CAI_SYNC_STREAM into CAI_SYNC_EVENT: records an event, for which any thread can wait. Stream 2 is
+ *  accepted only from its own thread, and is then removed from the array, because no other thread can make it
+ *  wait. Other streams stay. The array owns the event (CAI_OWN_EVENT). cai_exchange_finish and
+ *  cai_keepalive_push destroy it. If the array is borrowed or released in another way, call
+ *  cai_stream_drop_event. Detach the mask with its own call. Does nothing for CAI_SYNC_NONE and empty arrays.
+ *  On failure `array` is unchanged. Errors: CAI_ERR_ARGUMENT (not ordered by a stream), CAI_ERR_ABI,
+ *  CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: stream 2 of
+ *  another thread, or of an unknown one. */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_detach(cai_array *array, cai_event_pool *pool, cai_error *err);
 
 /** Destroys the event of cai_stream_detach (CAI_OWN_EVENT). An event of another owner is only forgotten. The
@@ -357,10 +336,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_drop_event(cai_array *array, cai_ev
 /** Gives an owned array back when the work that is in `stream` now has passed. Use it for an array that you
  *  kept after the end of its exchange. An array without an exchange is also possible, if its own work has
  *  passed or comes before that in `stream`. The stream is used in this call only. After success `array` is
- *  borrowed. A borrowed array is not touched. The event of cai_stream_detach is destroyed. If the list is
- *  full, what has passed is released, or the host waits for the oldest array.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, or -1), CAI_ERR_CAPTURE (the stream is
- *  capturing), CAI_ERR_CUDA. */
+ *  borrowed. A borrowed array is not touched. If the list is full, what has passed is released, or the host
+ *  waits for the oldest array. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, or -1),
+ *  CAI_ERR_CAPTURE (the stream is capturing), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                                      cai_error *err);
 
@@ -371,9 +349,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_poll(cai_event_pool *pool, int32_t *waiting, cai_error *err);
 
 /** Waits for all arrays of the list and releases them. After CAI_OK nothing waits any more. CAI_ERR_PENDING:
- *  something still waits. It can be freed only after a capture of another stream, or another call has it now.
- *  This is a call of another thread, or the call that runs this release callback. It releases what it has, or
- *  puts it back into the list.
+ *  something still waits. It can be freed only after a capture of another stream, or another call has it now:
+ *  of another thread, or the call that runs this release callback. That call releases it, or puts it back.
  *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_PENDING, CAI_ERR_CUDA (the first). */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_drain(cai_event_pool *pool, cai_error *err);
 
@@ -404,20 +381,20 @@ CAI_API CAI_MUST_CHECK cai_status cai_event_pool_destroy(cai_event_pool *pool, c
 
 /** Removes all that a pool keeps of a context. The host waits for the arrays that wait for its work, and
  *  releases them. Then the idle events of the context are destroyed. `context` 0 means every context. Call it
- *  before the context is destroyed. Below CUDA 12.0 call it also before a reset (cudaDeviceReset), because no
- *  query can find a reset there. From 12.0 on cuCtxGetId finds it. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (the first; what is left then was not waited for). */
+ *  before the context is destroyed, and below CUDA 12.0 also before a reset (cudaDeviceReset), which no query
+ *  can find there. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (the first; what is left then
+ *  was not waited for). */
 CAI_API CAI_MUST_CHECK cai_status cai_event_pool_forget(cai_event_pool *pool, uint64_t context,
                                                         cai_error *err);
 
 /** Chooses how the exchanges and exports of a pool are ordered (R79). `mode` is CAI_MODE_EVENT, _HOST or
- *  _IGNORE. It takes the place of CAI_MODE_EVENT in every exchange that begins from now on. What the headers
- *  above this one order for their own memory stays in order.
- *  `export_mode` is one of the three for cai_stream_export. EVENT: the array names its stream. HOST: the host
- *  waits for the stream, and the array has CAI_SYNC_NONE. IGNORE: the array has CAI_SYNC_NONE at once, and
- *  your program must know that no work is pending. An array that names no stream gets no back edge. The
- *  producer must not touch the data before the consumer's stream has passed. At first both modes are EVENT.
- *  Threads: no other call may use the pool meanwhile. Errors: CAI_ERR_ARGUMENT. */
+ *  _IGNORE, and takes the place of CAI_MODE_EVENT in every exchange that begins from now on. What the headers
+ *  above this one order for their own memory stays in order. `export_mode` is one of the three for
+ *  cai_stream_export. EVENT: the array names its stream. HOST: the host waits for the stream, and the array
+ *  has CAI_SYNC_NONE. IGNORE: the array has CAI_SYNC_NONE at once, and your program must know that no work is
+ *  pending. An array that names no stream gets no back edge: do not touch its data before the consumer's
+ *  stream has passed. At first both modes are EVENT. Threads: no other call may use the pool meanwhile.
+ *  Errors: CAI_ERR_ARGUMENT. */
 CAI_API CAI_MUST_CHECK cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode,
                                                            int32_t export_mode, cai_error *err);
 
@@ -447,13 +424,12 @@ enum {
 /** Queries CUDA for the place of an array. It stores array->device, array->memory, and of memory that CUDA
  *  knows array->backend, also in the mask, and fills `out`, which may be NULL. It does not query CUDA for an
  *  empty array. On failure nothing is stored. `name` is the array's name in messages. `flags` is 0 or
- *  CAI_LOCATE_.... If the current context does not know the memory, the context of the allocation is queried.
- *  If that is not known, the active primary context of the device is queried. The current context is restored,
- *  and no context is made. Bounds stay unknown if no such context knows the allocation, and for mapped memory
- *  (cuMemMap) if the array leaves one segment. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_UNAVAILABLE,
- *  CAI_ERR_CUDA (also an earlier error of the device). CAI_ERR_CUDA with native 201: no context is current, and
- *  CUDA needs one. CAI_ERR_MEMORY: plain or freed memory, a texture, or no address for devices that is known.
- *  Also an extent outside of the allocation, and a mask on another device. */
+ *  CAI_LOCATE_.... If the current context does not know the memory, the context of the allocation is queried,
+ *  then the active primary context of the device. Bounds stay unknown if no such context knows the allocation,
+ *  and for mapped memory (cuMemMap) if the array leaves one segment. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI,
+ *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA (also an earlier error of the device; native 201: no context is current,
+ *  and CUDA needs one). CAI_ERR_MEMORY: plain or freed memory, a texture, no address for devices that is
+ *  known, an extent outside of the allocation, a mask on another device. */
 CAI_API CAI_MUST_CHECK cai_status cai_locate(cai_array *array, const char *name, const cai_cuda *cuda,
                                              uint32_t flags, cai_location *out, cai_error *err);
 
@@ -780,17 +756,6 @@ static inline int32_t cai_priv_context_leave(const cai_cuda *cuda, uint64_t cont
     return cai_priv_context_undo(cuda, context, cuda->context_pop(cuda->self));
 }
 
-/* Does the same for a context that may be destroyed. CUDA pushes such a context without an error, and the next
- * call crashes. A query of its id is safe, and returns 709 (CUDA 12.0). */
-static inline int32_t cai_priv_context_reenter(const cai_cuda *cuda, uint64_t context)
-{
-    uint64_t id = 0;
-    int32_t error = 0;
-    if (cuda->struct_size > offsetof(cai_cuda, context_id) && cuda->context_id)
-        error = cuda->context_id(cuda->self, context, &id);
-    return error ? error : cai_priv_context_enter(cuda, context);
-}
-
 /* Returns 900 if the stream captures, CUDA's error if the query fails, else 0. This query is harmless. The
  * query of an id, or a wait, would end the capture. */
 static inline int32_t cai_priv_captures(const cai_cuda *cuda, uint64_t stream)
@@ -829,13 +794,7 @@ static inline int32_t cai_priv_mode_restore(const cai_cuda *cuda, int32_t mode, 
     return error ? error : own;
 }
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_STREAM_H_INCLUDED */
 
@@ -880,10 +839,6 @@ static inline void cai_priv_guarded_put(int32_t *at, int32_t value) { *at = valu
 #define CAI_PRIV_ATOMIC_LOAD(at) (*(const volatile int32_t *)(at))
 #else
 #error "cai_stream.h: no atomics are known for this compiler; define CAI_NO_THREADS if there is one thread"
-#endif
-
-#ifdef __cplusplus
-extern "C" {
 #endif
 
 /* Reads a number without the guard. cai_priv_guarded_put writes the number under the guard. */
@@ -934,11 +889,6 @@ static inline void cai_priv_guard_take(int32_t *guard)
 {
     if (CAI_PRIV_ATOMIC_SWAP(guard, 1)) cai_priv_guard_wait(guard);
 }
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
-
 #endif /* CAI_NO_THREADS */
 
 /* Adds what could not be freed now. The pool tries it again. */
@@ -965,10 +915,6 @@ static inline void cai_priv_park(cai_event_pool *pool, cai_priv_parked *node)
 #endif
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #if defined(__linux__)
 /* The other name does not conflict with the declaration of <unistd.h>, which strict C99 hides. */
 extern unsigned long cai_priv_system_call(long number, ...) __asm__("syscall");
@@ -981,7 +927,8 @@ static inline int32_t cai_priv_host_thread(void *self, uint64_t *thread)
     uint64_t number = 0, more = 0;
 #if defined(_WIN32)
     FILETIME created, ended, in_kernel, in_user;
-    if (GetThreadTimes(GetCurrentThread(), &created, &ended, &in_kernel, &in_user)) more = created.dwHighDateTime;
+    if (GetThreadTimes(GetCurrentThread(), &created, &ended, &in_kernel, &in_user))
+        more = created.dwHighDateTime;
     if (more) more = more << 32 | created.dwLowDateTime;
     more *= UINT64_C(0x9e3779b97f4a7c15);
     number = GetCurrentThreadId();
@@ -997,10 +944,6 @@ static inline int32_t cai_priv_host_thread(void *self, uint64_t *thread)
     *thread = number ^ more ? number ^ more : 1;
     return 0;
 }
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
 #endif /* CAI_PRIV_WANT_HOST_THREAD */
 
 /* ============================================================ >>implementation
@@ -1020,15 +963,7 @@ static inline int32_t cai_priv_host_thread(void *self, uint64_t *thread)
 #define CAI_PRIV_WANT_ERRORS
 #include "cai.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
-#endif
+CAI_PRIV_C_BEGIN
 
 /* The layout of the structs that cross shared objects, with pointers of 8 and of 4 bytes. */
 typedef char cai_priv_assert_cuda_capture[sizeof(struct cai_cuda_capture_v0) == 16 ? 1 : -1];
@@ -1804,12 +1739,17 @@ static cai_status cai_priv_stream_carry_out(cai_priv_plan *plan)
     return CAI_OK;
 }
 
+static cai_status cai_priv_check_mode(const char *name, int32_t mode, cai_error *err)
+{
+    if (mode >= CAI_MODE_EVENT && mode <= CAI_MODE_IGNORE) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s = %d is no CAI_MODE_...", name, mode);
+}
+
 static cai_status cai_priv_stream_check_options(const cai_exchange_options *options, cai_error *err)
 {
     const uint32_t known =
         (uint32_t)CAI_EXCHANGE_JOIN_CAPTURE | (uint32_t)CAI_PRIV_KEEP_MODE | (uint32_t)CAI_PRIV_ONE_WAY;
-    if (options->mode < CAI_MODE_EVENT || options->mode > CAI_MODE_IGNORE)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "mode = %d is no CAI_MODE_...", options->mode);
+    CAI_TRY(cai_priv_check_mode("mode", options->mode, err));
     if (options->unknown < CAI_UNKNOWN_SYNCHRONIZE || options->unknown > CAI_UNKNOWN_ASSUME_IDLE)
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "unknown = %d is no CAI_UNKNOWN_...", options->unknown);
     if (options->flags & ~known)
@@ -2662,25 +2602,12 @@ static cai_status cai_priv_check_default_stream(cai_priv_plan *plan, const cai_a
         (int)plan->ex->stream);
 }
 
-/* Exports without a stream, and waits on the host or not at all (CAI_MODE_IGNORE). */
-static cai_status cai_priv_export_unnamed(cai_priv_plan *plan, cai_array *array, const uint64_t *pending,
-                                          int32_t count)
-{
-    cai_exchange *ex = plan->ex;
-    if (ex->pool->export_mode == CAI_MODE_HOST) {
-        CAI_TRY(cai_priv_join(plan, pending, count));
-        CAI_TRY(cai_priv_end_on_host(&plan->call, ex));
-    }
-    array->sync = CAI_SYNC_NONE;
-    array->stream = array->event = array->thread = 0;
-    return CAI_OK;
-}
-
 CAI_API cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uint64_t stream,
                                      const uint64_t *pending, int32_t count, cai_error *err)
 {
     cai_priv_plan plan;
     cai_exchange ex;
+    int32_t mode;
     if (count < 0 || (count && !pending))
         return cai_priv_stream_misuse(err, "cai_stream_export: pending is NULL, or count is negative");
     CAI_TRY(cai_array_check(array, err));
@@ -2688,14 +2615,15 @@ CAI_API cai_status cai_stream_export(cai_array *array, cai_event_pool *pool, uin
         return cai_priv_stream_misuse(err, "cai_stream_export: the array has an event, call "
                                            "cai_stream_drop_event first");
     CAI_TRY(cai_priv_prepare(&plan, &ex, pool, "cai_stream_export", stream, NULL, err));
-    if (pool->export_mode) return cai_priv_export_unnamed(&plan, array, pending, count);
-    CAI_TRY(cai_priv_check_default_stream(&plan, array));
-    CAI_TRY(cai_priv_join(&plan, pending, count));
-    array->sync = CAI_SYNC_STREAM;
-    array->stream = stream;
+    mode = pool->export_mode;
+    if (mode == CAI_MODE_EVENT) CAI_TRY(cai_priv_check_default_stream(&plan, array));
+    if (mode != CAI_MODE_IGNORE) CAI_TRY(cai_priv_join(&plan, pending, count));
+    if (mode == CAI_MODE_HOST) CAI_TRY(cai_priv_end_on_host(&plan.call, &ex));
+    if (mode == CAI_MODE_EVENT) array->backend = cai_priv_backend(pool->cuda);
+    array->sync = mode == CAI_MODE_EVENT ? CAI_SYNC_STREAM : CAI_SYNC_NONE;
+    array->stream = mode == CAI_MODE_EVENT ? stream : 0;
+    array->thread = mode == CAI_MODE_EVENT ? ex.thread : 0;
     array->event = 0;
-    array->thread = ex.thread;
-    array->backend = cai_priv_backend(pool->cuda);
     return CAI_OK;
 }
 
@@ -2817,12 +2745,8 @@ CAI_API cai_status cai_event_pool_set_modes(cai_event_pool *pool, int32_t mode, 
                                             cai_error *err)
 {
     if (!pool || !pool->cuda) return cai_priv_no_pool(err, "cai_event_pool_set_modes");
-    if ((uint32_t)mode > CAI_MODE_IGNORE)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT, "mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE",
-                              mode);
-    if ((uint32_t)export_mode > CAI_MODE_IGNORE)
-        return cai_priv_error(err, CAI_ERR_ARGUMENT,
-                              "export_mode = %d is not CAI_MODE_EVENT, _HOST or _IGNORE", export_mode);
+    CAI_TRY(cai_priv_check_mode("mode", mode, err));
+    CAI_TRY(cai_priv_check_mode("export_mode", export_mode, err));
     pool->mode = mode;
     pool->export_mode = export_mode;
     return CAI_OK;
@@ -3322,7 +3246,8 @@ static int32_t cai_priv_driver_capture_retain(void *self, uint64_t stream, void 
     enum { NO_DESTRUCTOR_SYNC = 1, MOVE = 1 }; /* CU_USER_OBJECT_..., CU_GRAPH_USER_OBJECT_... */
     void *graph = NULL, *object = NULL;
     int status = 0;
-    int32_t error = cai_priv_cu_capture_graph(self)(cai_priv_cu_handle(stream), &status, NULL, &graph, NULL, NULL);
+    int32_t error = cai_priv_cu_capture_graph(self)(cai_priv_cu_handle(stream), &status, NULL, &graph, NULL,
+                                                    NULL);
     if (!error && !graph) error = 401;
     if (!error) error = cai_priv_cu_user_object(self)(&object, user, gone, 1, NO_DESTRUCTOR_SYNC);
     return error ? error : cai_priv_cu_capture_retain(self)(graph, object, 1, MOVE);
@@ -3536,22 +3461,6 @@ static int32_t cai_priv_driver_copy_3d_peer_async(void *self, const cai_cuda_cop
 #undef CAI_PRIV_SLOT
 #undef CAI_PRIV_SLOT_OF_HANDLE
 
-/* Fills the slots whose functions were found. */
-static void cai_priv_driver_fill(cai_cuda_driver *out)
-{
-    cai_cuda *cuda = &out->cuda;
-    cuda->struct_size = (uint32_t)sizeof *cuda;
-    cuda->version = CAI_CUDA_VERSION;
-    cuda->host_thread = cai_priv_host_thread;
-#define CAI_PRIV_FILL(name, types, symbol, suffix, version, needed)                                          \
-    if (out->entries[CAI_PRIV_CU_##name]) cuda->name = cai_priv_driver_##name;
-    CAI_PRIV_SLOT_LIST(CAI_PRIV_FILL)
-#undef CAI_PRIV_FILL
-    if (!out->entries[CAI_PRIV_CU_pool_set]) cuda->pool_create = NULL;
-    if (!out->entries[CAI_PRIV_CU_capture_graph] || !out->entries[CAI_PRIV_CU_user_object])
-        cuda->capture_retain = NULL;
-}
-
 /* ------------------------------------------------------- >>finding the driver */
 typedef struct cai_priv_wanted {
     const char *symbol, *in_library;
@@ -3561,7 +3470,8 @@ typedef struct cai_priv_wanted {
 /* Returns one function of the driver that `from` leads to, or NULL. */
 typedef void *(*cai_priv_finder)(void *from, const cai_priv_wanted *wanted);
 
-/* Completes `driver` and stores it in *out, which does not change on failure. */
+/* Finds all functions, fills the slots of those that are there, and stores the driver in *out, which does not
+ * change on failure. */
 static cai_status cai_priv_driver_find_all(cai_cuda_driver *driver, cai_priv_finder find, void *from,
                                            cai_cuda_driver *out, cai_error *err)
 {
@@ -3570,6 +3480,7 @@ static cai_status cai_priv_driver_find_all(cai_cuda_driver *driver, cai_priv_fin
         CAI_PRIV_ENTRY_LIST(CAI_PRIV_ROW)
 #undef CAI_PRIV_ROW
     };
+    cai_cuda *cuda = &driver->cuda;
     int32_t i;
     for (i = 0; i < CAI_PRIV_CU_COUNT; ++i) {
         void *found = find(from, &list[i]);
@@ -3579,7 +3490,16 @@ static cai_status cai_priv_driver_find_all(cai_cuda_driver *driver, cai_priv_fin
         memcpy(&driver->entries[i], &found, sizeof found); /* ISO C has no cast between the two */
     }
     if (cai_priv_cu_driver_version(driver)(&driver->driver_version)) driver->driver_version = 0;
-    cai_priv_driver_fill(driver);
+    cuda->struct_size = (uint32_t)sizeof *cuda;
+    cuda->version = CAI_CUDA_VERSION;
+    cuda->host_thread = cai_priv_host_thread;
+#define CAI_PRIV_FILL(name, types, symbol, suffix, version, needed)                                          \
+    if (driver->entries[CAI_PRIV_CU_##name]) cuda->name = cai_priv_driver_##name;
+    CAI_PRIV_SLOT_LIST(CAI_PRIV_FILL)
+#undef CAI_PRIV_FILL
+    if (!driver->entries[CAI_PRIV_CU_pool_set]) cuda->pool_create = NULL;
+    if (!driver->entries[CAI_PRIV_CU_capture_graph] || !driver->entries[CAI_PRIV_CU_user_object])
+        cuda->capture_retain = NULL;
     *out = *driver;
     out->cuda.self = out;
     return CAI_OK;
@@ -3644,6 +3564,7 @@ CAI_API cai_status cai_cuda_linked(cai_cuda_driver *out, cai_error *err)
 #endif
 
 #ifndef CAI_NO_LOADER
+/* The driver's library exports every signature with a name of its own, as CUDA 11.2 also does. */
 #if defined(_WIN32)
 static const char cai_priv_driver_library[] = "nvcuda.dll";
 
@@ -3653,6 +3574,16 @@ static void *cai_priv_library_open(const char *path)
     if (path) return (void *)LoadLibraryA(path);
     return (void *)LoadLibraryExA(cai_priv_driver_library, NULL, 0x800); /* LOAD_LIBRARY_SEARCH_SYSTEM32 */
 }
+
+static void cai_priv_library_close(void *library) { (void)FreeLibrary((HMODULE)library); }
+
+static void *cai_priv_find_by_name(void *library, const cai_priv_wanted *wanted)
+{
+    const FARPROC found = GetProcAddress((HMODULE)library, wanted->in_library);
+    void *address = NULL;
+    memcpy(&address, &found, sizeof address);
+    return address;
+}
 #else
 static const char cai_priv_driver_library[] = "libcuda.so.1";
 
@@ -3660,29 +3591,14 @@ static void *cai_priv_library_open(const char *path)
 {
     return dlopen(path ? path : cai_priv_driver_library, RTLD_LAZY);
 }
-#endif
 
-static void cai_priv_library_close(void *library)
-{
-#if defined(_WIN32)
-    (void)FreeLibrary((HMODULE)library);
-#else
-    (void)dlclose(library);
-#endif
-}
+static void cai_priv_library_close(void *library) { (void)dlclose(library); }
 
-/* The driver's library exports every signature with a name of its own, as CUDA 11.2 also does. */
 static void *cai_priv_find_by_name(void *library, const cai_priv_wanted *wanted)
 {
-#if defined(_WIN32)
-    const FARPROC found = GetProcAddress((HMODULE)library, wanted->in_library);
-    void *address = NULL;
-    memcpy(&address, &found, sizeof address);
-    return address;
-#else
     return dlsym(library, wanted->in_library);
-#endif
 }
+#endif
 
 CAI_API cai_status cai_cuda_load(cai_cuda_driver *out, const char *path, cai_error *err)
 {
@@ -3701,13 +3617,7 @@ CAI_API cai_status cai_cuda_load(cai_cuda_driver *out, const char *path, cai_err
 #endif
 #endif /* a backend */
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_STREAM_IMPLEMENTATION */
 

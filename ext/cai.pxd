@@ -43,8 +43,9 @@
 #
 # OPENING
 #     `cuda` is a `const cai_cuda *`, or cai.linked(): that of the CUDA Runtime that the module is linked with. It
-#     may be NULL. Then results must be in host memory. The event pool is never freed. When memory is short,
-#     cai.drain() waits for the work, and gives back all that waits for it.
+#     may be NULL. Then results must be in host memory. The event pool is never freed.
+#     Up to 64 arrays keep their memory until a later call finds that the work on them has passed. When memory is
+#     short, cai.drain() waits for the work, and gives back all that waits for it.
 #
 # INTERPRETERS AND THREADS
 #     Cython refuses a second interpreter with ImportError. With Python 3.12 or later, the directive

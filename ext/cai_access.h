@@ -57,9 +57,7 @@ THREADS
 #define cai_storage_as_field CAI_PRIV_RENAMED(cai_storage_as_field)
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CAI_PRIV_C_BEGIN
 
 /* --------------------------------------------------------------------- >>fields */
 /* The struct below is used across shared objects. cai.h explains the guard. */
@@ -141,9 +139,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_access_begin(cai_argument *arguments, int3
 CAI_API CAI_MUST_CHECK cai_status cai_access_end(cai_argument *arguments, int32_t count, cai_status status,
                                                  cai_error *err);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_ACCESS_H_INCLUDED */
 
@@ -157,15 +153,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_access_end(cai_argument *arguments, int32_
 #define CAI_PRIV_WANT_ERRORS
 #include "cai.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
-#endif
+CAI_PRIV_C_BEGIN
 
 typedef char cai_priv_assert_access[sizeof(struct cai_access_v0) == (sizeof(void *) == 8 ? 88 : 48) ? 1 : -1];
 
@@ -377,13 +365,7 @@ CAI_API cai_status cai_access_end(cai_argument *arguments, int32_t count, cai_st
     return first;
 }
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_ACCESS_IMPLEMENTATION */
 

@@ -5,6 +5,9 @@
 #if !(__cplusplus >= 201703L || (defined(_MSVC_LANG) && _MSVC_LANG >= 201703L))
 #error "cai_caster.h: needs C++17"
 #endif
+#if defined(CAI_STATIC)
+#error "cai_caster.h: not with CAI_STATIC: the files of a module share its state"
+#endif
 
 #ifndef PY_SSIZE_T_CLEAN
 #define PY_SSIZE_T_CLEAN
@@ -709,7 +712,8 @@ inline PyObject *array_interface(PyObject *self, void *on_host)
 
 inline PyObject *refuse_numpy(PyObject *, PyObject *, PyObject *)
 {
-    PyErr_SetString(PyExc_TypeError, "NumPy takes arrays in host memory only: copy the array to the host first");
+    PyErr_SetString(PyExc_TypeError,
+                    "NumPy takes arrays in host memory only: copy the array to the host first");
     return nullptr;
 }
 

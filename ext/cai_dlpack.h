@@ -279,8 +279,9 @@ CAI_API CAI_MUST_CHECK cai_status cai_dlpack_lend(const cai_array *array, uint32
                                                   cai_error *err);
 
 /** Moves an array into a tensor with a deleter, in the caller's storage (see WHO OWNS WHAT). A borrowed array
- *  may be exported. Its memory must outlive the tensor. `flags` and errors are those of cai_dlpack_lend. *out
- *  points into the storage. */
+ *  may be exported. Its memory must outlive the tensor. The deleter has no CUDA table, so it releases the
+ *  array in the capture mode of its thread. If that frees memory beside a capture, export with
+ *  cai_dlpack_export_ordered. `flags` and errors are those of cai_dlpack_lend. *out points into the storage. */
 CAI_API CAI_MUST_CHECK cai_status cai_dlpack_export(cai_array *array, uint32_t flags,
                                                     cai_dlpack_storage *storage, struct DLManagedTensor **out,
                                                     cai_error *err);
@@ -359,7 +360,8 @@ typedef struct cai_dlpack_ordered {
  *  non-blocking stream, and ends such a capture. cai_event_pool.dlpack counts what is in the list, and
  *  cai_dlpack_limit limits it.
  *
- *  The deleter reports no errors, and may run on any thread. `pool` must outlive the tensor. `storage.done`
+ *  The deleter reports no errors, and may run on any thread. The array is given back in the relaxed capture
+ *  mode, so that no capture of another thread ends. `pool` must outlive the tensor. `storage.done`
  *  is called when the array was given back, on the thread of that call. `flags` are those of
  *  cai_dlpack_export and the two promises. Ownership is as in cai_dlpack_export. After a failure nothing is
  *  owed. Errors: those of cai_dlpack_export and of cai_exchange_begin, CAI_ERR_CAPACITY (cai_dlpack_limit).
@@ -741,8 +743,8 @@ CAI_PRIV_NOINLINE cai_status cai_priv_dlpack_describe_narrow(const cai_dl_tensor
                                    (unsigned)cai_priv_dlpack_narrow[row].values);
     CAI_TRY(cai_priv_dlpack_packed_bytes(tensor, axis, cai_priv_dlpack_narrow[row].values, dtype.itemsize,
                                          strides, err));
-    return cai_array_init_packed(out, packed, tensor->ndim, tensor->shape, axis, strides,
-                                 (void *)(uintptr_t)data, err);
+    return cai_array_init_packed(out, packed, tensor->ndim, tensor->shape, axis,
+                                 tensor->strides ? strides : NULL, (void *)(uintptr_t)data, err);
 }
 
 /* Describes a tensor. The options have been judged. `flags` are those that the array gets, too. */
@@ -874,7 +876,8 @@ CAI_API cai_status cai_dlpack_device(const cai_array *array, cai_dl_device *out,
     if (!out) return cai_priv_dlpack_null(err, "cai_dlpack_device", "out");
     if (array->backend != CAI_BACKEND_CUDA && array->memory != CAI_MEMORY_HOST)
         return cai_priv_dlpack_say(err, CAI_PRIV_RULE(CAI_ERR_EXPORT, 106), CAI_ENTRY_DATA, -1,
-                                   "device: backend = %ld is not CUDA (0): in DLPack its streams have other numbers",
+                                   "device: backend = %ld is not CUDA (0): in DLPack its streams have other "
+                                   "numbers",
                                    (long)array->backend);
     if (array->memory == CAI_MEMORY_HOST) type = CAI_DL_CPU;
     else if (array->memory == CAI_MEMORY_PINNED) type = CAI_DL_CUDA_HOST;
@@ -913,9 +916,8 @@ static cai_status cai_priv_dlpack_sayable(const cai_array *array, uint32_t flags
     return CAI_OK;
 }
 
-/* Writes shape and strides of a packed array in values, for CAI_DLPACK_ONE_LANE. */
-static cai_status cai_priv_dlpack_write_values(const cai_array *array, int64_t *shape_and_strides,
-                                               cai_error *err)
+/* Judges whether one lane can have the values of a packed array (CAI_DLPACK_ONE_LANE). */
+static cai_status cai_priv_dlpack_judge_values(const cai_array *array, cai_error *err)
 {
     const int32_t packed = array->packed_axis;
     const int64_t values = cai_dtype_values(&array->dtype);
@@ -927,30 +929,26 @@ static cai_status cai_priv_dlpack_write_values(const cai_array *array, int64_t *
                                    "strides[%ld] = %lld bytes leaves gaps between elements of a packed axis",
                                    (long)packed, (long long)array->strides[packed]);
     for (int32_t i = 0; i < array->ndim; ++i) {
-        int64_t *stride = &shape_and_strides[array->ndim + i];
-        if (*stride > INT64_MAX / values || *stride < INT64_MIN / values)
+        const int64_t stride = array->strides[i] / array->dtype.itemsize;
+        if (stride > INT64_MAX / values || stride < INT64_MIN / values)
             return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STRIDES, i,
                                        "strides[%ld] = %lld bytes exceeds 64 bits in values", (long)i,
                                        (long long)array->strides[i]);
-        *stride *= values;
     }
-    shape_and_strides[packed] = array->packed_extent;
-    shape_and_strides[array->ndim + packed] = 1;
     return CAI_OK;
 }
 
 /* Returns the axis of the lanes: the last of stride 1, else the last, as cai_array_init finds it. */
-static int32_t cai_priv_dlpack_lanes_axis(int32_t ndim, const int64_t *strides)
+static int32_t cai_priv_dlpack_lanes_axis(const cai_array *array)
 {
-    for (int32_t axis = ndim; axis-- > 0;) {
-        if (strides[axis] == 1) return axis;
+    for (int32_t axis = array->ndim; axis-- > 0;) {
+        if (array->strides[axis] / array->dtype.itemsize == 1) return axis;
     }
-    return ndim - 1;
+    return array->ndim - 1;
 }
 
-/* Writes shape and strides, and the lanes of a dtype below 8 bits. */
-static cai_status cai_priv_dlpack_write_narrow(const cai_array *array, uint32_t flags,
-                                               int64_t *shape_and_strides, cai_dl_dtype *dtype,
+/* Judges an array of values below 8 bits, and stores the lanes of its dtype. */
+static cai_status cai_priv_dlpack_judge_narrow(const cai_array *array, uint32_t flags, cai_dl_dtype *dtype,
                                                cai_error *err)
 {
     const int32_t packed = array->packed_axis;
@@ -961,15 +959,15 @@ static cai_status cai_priv_dlpack_write_narrow(const cai_array *array, uint32_t 
                                    cai_dtype_name(array->dtype.code));
     if (flags & (uint32_t)CAI_DLPACK_ONE_LANE && dtype->lanes > 1) {
         dtype->lanes = 1;
-        return cai_priv_dlpack_write_values(array, shape_and_strides, err);
+        return cai_priv_dlpack_judge_values(array, err);
     }
     if (packed < 0) return CAI_OK;
-    lanes = cai_priv_dlpack_lanes_axis(array->ndim, shape_and_strides + array->ndim);
+    lanes = cai_priv_dlpack_lanes_axis(array);
     if (packed != lanes)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_STRIDES, packed,
                                    "strides: the values of an element lie along axis %ld, a reader of lanes "
                                    "takes axis %ld (CAI_DLPACK_ONE_LANE)", (long)packed, (long)lanes);
-    if (array->packed_extent != array->shape[packed] * dtype->lanes)
+    if (array->packed_extent % dtype->lanes)
         return cai_priv_dlpack_say(err, CAI_ERR_EXPORT, CAI_ENTRY_SHAPE, packed,
                                    "shape[%ld] = %lld values do not fill elements of %u (CAI_DLPACK_ONE_LANE)",
                                    (long)packed, (long long)array->packed_extent, (unsigned)dtype->lanes);
@@ -982,15 +980,20 @@ static cai_status cai_priv_dlpack_write(const cai_array *array, uint32_t flags, 
 {
     cai_dl_dtype dtype = {0, 0, 0};
     cai_dl_device device;
+    int64_t values = 1; /* in an element of the array for each of the tensor: more in one lane */
     int32_t i;
     CAI_TRY(cai_dlpack_device(array, &device, err));
     CAI_TRY(cai_dlpack_dtype_to(&array->dtype, &dtype, err));
     CAI_TRY(cai_priv_dlpack_sayable(array, flags, err));
-    for (i = 0; i < array->ndim; ++i) {
-        shape_and_strides[i] = array->shape[i];
-        shape_and_strides[array->ndim + i] = array->strides[i] / array->dtype.itemsize;
+    if (array->dtype.bits) {
+        CAI_TRY(cai_priv_dlpack_judge_narrow(array, flags, &dtype, err));
+        values = cai_dtype_values(&array->dtype) / dtype.lanes;
     }
-    if (array->dtype.bits) CAI_TRY(cai_priv_dlpack_write_narrow(array, flags, shape_and_strides, &dtype, err));
+    for (i = 0; i < array->ndim; ++i) {
+        const int packed = values > 1 && i == array->packed_axis;
+        shape_and_strides[i] = packed ? array->packed_extent : array->shape[i];
+        shape_and_strides[array->ndim + i] = packed ? 1 : array->strides[i] / array->dtype.itemsize * values;
+    }
     out->data = array->size ? (void *)(uintptr_t)array->data : NULL;
     out->device = device;
     out->ndim = array->ndim;
@@ -1229,6 +1232,15 @@ static int32_t cai_priv_dlpack_look_there(cai_dlpack_ordered *at, int wait)
     return error;
 }
 
+/* Gives an array back in the relaxed mode. A failure to relax does not keep it. */
+static void cai_priv_dlpack_let_go(const cai_cuda *cuda, cai_array *array)
+{
+    int32_t mode;
+    const int32_t kept = cai_priv_mode_relax(cuda, &mode);
+    cai_array_release(array);
+    if (!kept) (void)cai_priv_mode_restore(cuda, mode, 0);
+}
+
 /* Gives the array back if possible, or if no work of the context continues. Returns whether it did. */
 static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
 {
@@ -1248,7 +1260,7 @@ static int cai_priv_dlpack_settle(cai_dlpack_ordered *at, int wait)
         const cai_status dropped = cai_stream_drop_event(array, at->pool, NULL);
         (void)dropped; /* if that failed, the array goes anyway */
     }
-    cai_array_release(array);
+    cai_priv_dlpack_let_go(cuda, array);
     return 1;
 }
 
@@ -1310,6 +1322,14 @@ static int cai_priv_dlpack_finish(cai_dlpack_storage *storage)
     cai_priv_dlpack_count(at->pool, storage->array.nbytes, 1); /* another thread may end it at once */
     cai_priv_park(at->pool, &at->parked);
     return 0;
+}
+
+/* The same for an array that no stream works on. */
+static int cai_priv_dlpack_give_back(cai_dlpack_storage *storage)
+{
+    const cai_event_pool *pool = ((cai_dlpack_ordered *)(void *)storage)->pool;
+    if (pool->cuda) cai_priv_dlpack_let_go(pool->cuda, &storage->array);
+    return 1; /* the rest is done at once */
 }
 
 /* Takes an array out of the list that waits for a stream with this id. */
@@ -1446,6 +1466,7 @@ static cai_status cai_priv_dlpack_begin(cai_dlpack_ordered *at, cai_event_pool *
     at->pool = pool;
     at->stream = stream;
     at->flags = flags;
+    at->storage.release = cai_priv_dlpack_give_back;
     if (!array->size || array->memory == CAI_MEMORY_HOST) return CAI_OK; /* no stream works on it */
     if (cuda) CAI_TRY(cai_priv_dlpack_find_device(cuda, array, stream, &context, err));
     if (context) CAI_TRY(cai_cuda_status(cai_priv_context_enter(cuda, context), "context_push", err));

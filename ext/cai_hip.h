@@ -355,7 +355,8 @@ static int32_t cai_priv_hip_pointer_range(void *self, uint64_t pointer, uint64_t
 {
     hipDeviceptr_t first = NULL;
     size_t bytes = 0;
-    const int32_t error = cai_priv_hip_did(hipMemGetAddressRange(&first, &bytes, CAI_PRIV_HIP_POINTER(pointer)));
+    const int32_t error =
+        cai_priv_hip_did(hipMemGetAddressRange(&first, &bytes, CAI_PRIV_HIP_POINTER(pointer)));
     (void)self;
     *base = (uint64_t)(uintptr_t)first;
     *size = bytes;
@@ -369,7 +370,8 @@ static int32_t cai_priv_hip_device_attribute(void *self, int32_t device, int32_t
     if (attribute == CAI_ATTRIBUTE_PAGEABLE_ACCESS)
         return cai_priv_hip_did(hipDeviceGetAttribute(value, hipDeviceAttributePageableMemoryAccess, device));
     if (attribute == CAI_ATTRIBUTE_CONCURRENT_MANAGED)
-        return cai_priv_hip_did(hipDeviceGetAttribute(value, hipDeviceAttributeConcurrentManagedAccess, device));
+        return cai_priv_hip_did(
+            hipDeviceGetAttribute(value, hipDeviceAttributeConcurrentManagedAccess, device));
     return (int32_t)hipErrorInvalidValue;
 }
 
@@ -429,7 +431,8 @@ static int32_t cai_priv_hip_ipc_open(void *self, const void *handle, uint64_t *p
     return error;
 }
 
-CAI_PRIV_HIP_SLOT(ipc_close, (void *self, uint64_t pointer), hipIpcCloseMemHandle(CAI_PRIV_HIP_POINTER(pointer)))
+CAI_PRIV_HIP_SLOT(ipc_close, (void *self, uint64_t pointer),
+                  hipIpcCloseMemHandle(CAI_PRIV_HIP_POINTER(pointer)))
 
 static int32_t cai_priv_hip_device_uuid(void *self, int32_t device, void *uuid)
 {

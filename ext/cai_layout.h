@@ -324,7 +324,7 @@ static cai_status cai_priv_layout_open(const cai_layout *given, int64_t itemsize
     plan->at = *given;
     CAI_TRY(cai_priv_layout_order(plan, err));
     for (i = 0; i < given->ndim; ++i) {
-        const int64_t extent = given->shape[i], last = extent ? extent - 1 : 0;
+        const int64_t extent = given->shape[i], last = extent > 0 ? extent - 1 : 0;
         if (extent < 0) return cai_priv_item(err, CAI_ERR_SHAPE, i, "shape", extent, "the least is", 0);
         CAI_TRY(cai_priv_halo(given->halo_low[i], given->halo_high[i], extent, i, err));
         if (!(given->flags & CAI_LAYOUT_ALIGN_INDEX))
@@ -567,8 +567,9 @@ static cai_status cai_priv_domain_add(const cai_grid_field *field, const char *d
         const char *at = strchr(dims, field->dims[i]);
         const int64_t low = field->halo_low ? field->halo_low[i] : 0;
         const int64_t high = field->halo_high ? field->halo_high[i] : 0;
-        const int64_t extent = field->array->shape[i] - low - high;
-        CAI_TRY(cai_priv_halo(low, high, field->array->shape[i], i, err));
+        int64_t extent = field->array->shape[i];
+        CAI_TRY(cai_priv_halo(low, high, extent, i, err));
+        extent -= low + high;
         if (at && (extents[at - dims] < 0 || extent < extents[at - dims])) extents[at - dims] = extent;
     }
     return CAI_OK;

@@ -41,22 +41,14 @@ WHAT IT IS
     of the process.
 
 EXAMPLE (a library that takes its memory from the application)
-        // your kernels; returns cudaGetLastError()
-        int32_t launch(const cai_array *x, void *scratch, cai_array *y, struct CUstream_st *s);
+        int32_t launch(const cai_array *x, cai_array *y, struct CUstream_st *s); // returns cudaGetLastError()
 
-        cai_status sum(cai_array *y, cai_manager *m, const cai_array *x, struct CUstream_st *s,
-                       cai_error *err);
-        cai_status sum(cai_array *y, cai_manager *m, const cai_array *x, struct CUstream_st *s,
-                       cai_error *err)
+        cai_status sum(cai_array *y, cai_manager *m, const cai_array *x, struct CUstream_st *s, cai_error *err);
+        cai_status sum(cai_array *y, cai_manager *m, const cai_array *x, struct CUstream_st *s, cai_error *err)
         {
-            cai_memory_handle scratch;
-            cai_status status, freed;
+            cai_status status;
             CAI_TRY(cai_manager_array(y, m, CAI_FLOAT32, 0, NULL, CAI_STREAM(s), err));
-            status = cai_manager_alloc(&scratch, m, 4096, 0, CAI_STREAM(s), err);
-            if (!status)
-                status = cai_cuda_status(launch(x, cai_manager_pointer(m, scratch), y, s), "sum", err);
-            freed = cai_manager_free(m, scratch, CAI_STREAM(s), status ? NULL : err);
-            if (!status) status = freed;
+            status = cai_cuda_status(launch(x, y, s), "sum", err);
             if (status) cai_array_release(y);
             return status;
         }
@@ -80,21 +72,17 @@ STREAMS
     Memory may be used at once on the stream of its allocation. Before you use it on another stream, make that
     stream wait, as an exchange does. Give each reference back on a stream that comes after all your work on
     the memory. The last reference frees the memory after the work of all. The manager keeps events and no
-    streams, so a stream may be destroyed after the allocation, the free or the release. 1 and 2 are default
-    streams of the manager's context. No memory is allocated or freed on a stream that captures
-    (CAI_ERR_CAPTURE).
+    streams. 1 and 2 are default streams of the manager's context. No memory is allocated or freed on a stream
+    that captures (CAI_ERR_CAPTURE).
 
 DEFERRED FREES
-    If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync. The
-    manager carries deferred frees out together: when there are more than 10, or more bytes than a fifth of
-    the device's memory, when memory runs out, and in cai_manager_flush. Each free comes after an event that
-    was recorded at the call. The hook then gets stream 1, or 2 while a blocking stream captures. On a
-    platform without streams 1 and 2 the hook gets NULL, and the host waits. In a scope
-    (cai_manager_defer_begin) the frees of all hooks but unpin are deferred.
-    A release during a capture is deferred, too. As the array's stream may be gone later, the host then waits
-    for its context. Only cai_manager_flush, cai_manager_destroy and an allocation with CAI_MANAGER_DRAIN do
-    this. No non-blocking stream may capture in that context at that time, because CUDA would end its capture.
-    While a blocking stream captures, the free stays.
+    If a free waits on the host, the manager defers it. All of CUDA's frees wait, except cudaFreeAsync.
+    docs/memory.md says when deferred frees are carried out. Each free comes after an event that was recorded
+    at the call. The hook then gets stream 1, or 2 while a blocking stream captures. On a platform without
+    streams 1 and 2 the hook gets NULL, and the host waits. A release during a capture is deferred, too. As
+    the array's stream may be gone later, cai_manager_flush, cai_manager_destroy and an allocation with
+    CAI_MANAGER_DRAIN then wait for its context. No non-blocking stream may capture there at that time,
+    because CUDA would end its capture.
 
 HOOKS
     The manager calls hooks without a lock and with its context current, on several threads at once. A hook
@@ -105,16 +93,15 @@ OWNERSHIP
     Its ctx must be valid until destroy.
 
 ERRORS
-    Functions return errors as in cai_emm.h. If the CUDA table lacks a function that a call needs, the error
-    is CAI_ERR_UNAVAILABLE. While the process ends, CUDA returns error 4. This is success if something is
-    freed or ends (R105). A free in a destroyed context is success, too: the memory is gone, and no hook is
-    called.
+    As in cai_emm.h. If the CUDA table lacks a function that a call needs, the error is CAI_ERR_UNAVAILABLE.
+    While the process ends, CUDA returns error 4. This is success if something is freed or ends (R105). A free
+    in a destroyed context is success, too: the memory is gone, and no hook is called.
 
 THREADS
     Any number of threads may use one manager, except while one makes, resets or destroys it.
 
 RULES
-    docs/rules.md explains the rules R110-R122 of the comments.
+    R110-R122 in comments: docs/rules.md.
 */
 
 #include <stddef.h>
@@ -142,9 +129,7 @@ RULES
 #define cai_manager_retain CAI_PRIV_RENAMED(cai_manager_retain)
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CAI_PRIV_C_BEGIN
 
 /* ------------------------------------------------------------------ >>manager */
 /** The handle of a memory object: its index and generation. 0 is no object. */
@@ -261,12 +246,10 @@ CAI_API int64_t cai_manager_list(cai_manager *manager, cai_memory_object *out, i
 /* ------------------------------------------------------------------- >>memory */
 /** Allocates device memory, which may be used at once on `stream`. `size` is in bytes. 0 gives the handle 0
  *  and calls no hook. `alignment` is in bytes and a power of two. 0 means 256, which the hook promises. For
- *  more than 256, more bytes are allocated. If the hook returns out of memory, it is called again after each
- *  of these steps (R118). First the manager carries out the deferred frees, also in a scope, and waits for
- *  those that another thread has begun. Second it releases the arrays of the pool's keep-alive list that have
- *  passed. Third, with CAI_MANAGER_DRAIN, it waits for the rest of both. Errors: CAI_ERR_ARGUMENT,
- *  CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY (also of the host), CAI_ERR_MEMORY (the hook
- *  returned NULL, or broke its promise), CAI_ERR_CUDA. */
+ *  more than 256, more bytes are allocated. If the hook returns out of memory, the manager frees what it can,
+ *  and calls the hook again (R118; docs/memory.md has the steps). Errors: CAI_ERR_ARGUMENT, CAI_ERR_STREAM,
+ *  CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY (also of the host), CAI_ERR_MEMORY (the hook returned NULL, or broke
+ *  its promise), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_alloc(cai_memory_handle *out, cai_manager *manager, size_t size,
                                                     size_t alignment, uint64_t stream, cai_error *err);
 
@@ -325,11 +308,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_ipc_handle(cai_manager *manager, c
                                                          cai_memory_ipc *out, cai_error *err);
 
 /* ------------------------------------------------------------------- >>arrays */
-/** Makes a new array in device memory, in C order. The array is owned, and cai_array_release frees it. `code`
- *  is a dtype of fixed size. `shape` has ndim extents, in elements: an element of CAI_INT4_X2 is two values,
- *  along the last axis. The array's work is on `stream`. An array without elements has no memory. Errors:
- *  those of cai_array_init, CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY,
- *  CAI_ERR_CUDA. */
+/** Makes a new, owned array in device memory, as cai_emm_array does. Errors: those of cai_array_init,
+ *  CAI_ERR_STREAM, CAI_ERR_CAPTURE, CAI_ERR_OUT_OF_MEMORY, CAI_ERR_MEMORY, CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_array(cai_array *out, cai_manager *manager, int32_t code,
                                                     int32_t ndim, const int64_t *shape, uint64_t stream,
                                                     cai_error *err);
@@ -359,9 +339,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_begin(cai_manager *manager, 
  *  (no scope is open), CAI_ERR_CUDA (the first, and the scope is over). */
 CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_end(cai_manager *manager, cai_error *err);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_MANAGER_H_INCLUDED */
 
@@ -381,17 +359,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_manager_defer_end(cai_manager *manager, ca
 #include "cai_stream.h"
 #include "cai_emm.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CAI_PRIV_C_BEGIN
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* this is C that is also C++: it has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL, for that reason */
-#endif
-
-#define CAI_PRIV_MEM_COLD CAI_PRIV_COLD
 #if defined(__GNUC__) && defined(__OPTIMIZE__)
 #define CAI_PRIV_MEM_HOT __attribute__((always_inline)) static inline /* part of every alloc and free */
 #else
@@ -431,7 +400,7 @@ typedef struct cai_priv_mem_call {
     unsigned char later;   /* the free is deferred */
 } cai_priv_mem_call;
 
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_misuse(cai_error *err, const char *function, const char *what)
+CAI_PRIV_COLD cai_status cai_priv_mem_misuse(cai_error *err, const char *function, const char *what)
 {
     return cai_priv_error(err, CAI_ERR_ARGUMENT, "%s: %s", function, what);
 }
@@ -493,7 +462,7 @@ static void cai_priv_mem_keep_first(cai_priv_mem_call *call, cai_status *first, 
     call->err = NULL;
 }
 
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_stale(cai_error *err, cai_memory_handle memory)
+CAI_PRIV_COLD cai_status cai_priv_mem_stale(cai_error *err, cai_memory_handle memory)
 {
     if (!memory) return cai_priv_error(err, CAI_ERR_ARGUMENT, "memory is 0, which is no object");
     return cai_priv_error(
@@ -542,7 +511,7 @@ CAI_PRIV_MEM_HOT struct cai_manager_slot *cai_priv_mem_seize(cai_manager *manage
 }
 
 /* Adds chunk n of 64 << n slots, unless another thread made room. Chunks before have (64 << n) - 64 slots. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_grow(cai_manager *manager, int32_t chunk, cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_mem_grow(cai_manager *manager, int32_t chunk, cai_error *err)
 {
     const size_t size = sizeof(struct cai_manager_slot) * CAI_PRIV_MEM_FIRST_CHUNK << chunk;
     const uint32_t count = (uint32_t)CAI_PRIV_MEM_FIRST_CHUNK << chunk;
@@ -604,13 +573,22 @@ static inline void cai_priv_mem_put(cai_manager *manager, struct cai_manager_slo
 }
 
 /* ----------------------------------------------------------------- >>contexts */
+/* Makes a context current that may be destroyed. CUDA pushes such a context without an error, and the next
+ * call crashes. A query of its id is safe, and returns 709 (CUDA 12.0). */
+static int32_t cai_priv_mem_reenter(const cai_cuda *cuda, uint64_t context)
+{
+    uint64_t id = 0;
+    const int32_t error = cuda->context_id ? cuda->context_id(cuda->self, context, &id) : 0;
+    return error ? error : cai_priv_context_enter(cuda, context);
+}
+
 /* Makes the manager's context current (R111). cai_priv_mem_leave undoes that. The context may be destroyed. Its
  * memory is gone then, and a free has nothing to do. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
+CAI_PRIV_COLD cai_status cai_priv_mem_push(cai_priv_mem_call *call)
 {
     const cai_cuda *cuda = call->manager->cuda;
     int32_t error;
-    error = cai_priv_context_reenter(cuda, call->manager->context);
+    error = cai_priv_mem_reenter(cuda, call->manager->context);
     if (!error) call->entered = 1;
     if (error == 201 || error == 709) {
         call->gone = 1;
@@ -661,8 +639,8 @@ static cai_status cai_priv_mem_wait_stream(cai_priv_mem_call *call, uint64_t str
     return cai_priv_mem_wait(call, stream, call->manager->cuda->stream_synchronize, "stream_synchronize");
 }
 
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_captures(cai_priv_mem_call *call, uint64_t stream, int32_t error,
-                                                   const cai_cuda_capture *capture)
+CAI_PRIV_COLD cai_status cai_priv_mem_captures(cai_priv_mem_call *call, uint64_t stream, int32_t error,
+                                               const cai_cuda_capture *capture)
 {
     const int lost = !error && capture->status == CAI_CAPTURE_INVALIDATED;
     cai_status status;
@@ -698,7 +676,7 @@ typedef struct cai_priv_mem_asked {
     int32_t error, capture_error;
 } cai_priv_mem_asked;
 
-/* Returns whether the context is current and the stream does not capture. If not, cai_priv_mem_prepare works. */
+/* Returns whether the context is current and the stream does not capture, else cai_priv_mem_prepare works. */
 CAI_PRIV_MEM_HOT int cai_priv_mem_is_plain(const cai_manager *manager, uint64_t stream,
                                            cai_priv_mem_asked *asked)
 {
@@ -711,8 +689,8 @@ CAI_PRIV_MEM_HOT int cai_priv_mem_is_plain(const cai_manager *manager, uint64_t 
 }
 
 /* Makes the manager's context current. Fails if the stream captures. asked: NULL, or the answers so far. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_prepare(cai_priv_mem_call *call, uint64_t stream,
-                                                  const cai_priv_mem_asked *asked)
+CAI_PRIV_COLD cai_status cai_priv_mem_prepare(cai_priv_mem_call *call, uint64_t stream,
+                                              const cai_priv_mem_asked *asked)
 {
     cai_status status;
     if (asked && !asked->error && asked->current == call->manager->context)
@@ -751,7 +729,7 @@ static cai_status cai_priv_mem_wait_context(cai_priv_mem_call *call, uint64_t co
     cai_status status;
     int32_t error;
     if (context == call->manager->context) return cai_priv_mem_wait_here(call);
-    error = cai_priv_context_reenter(cuda, context);
+    error = cai_priv_mem_reenter(cuda, context);
     if (error == 201 || cai_priv_is_dead(error)) return CAI_OK;
     if (error) return cai_priv_mem_did(call, error, "context_push");
     status = cai_priv_mem_wait_here(call);
@@ -816,7 +794,7 @@ static const char *cai_priv_mem_hook_name(int32_t pair, int frees)
 }
 
 /* Prepares the first use after init or reset. Without memory_info there is no limit of bytes (R115). */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_first_use(cai_priv_mem_call *call)
+CAI_PRIV_COLD cai_status cai_priv_mem_first_use(cai_priv_mem_call *call)
 {
     cai_manager *manager = call->manager;
     const cai_emm_hooks *hooks = &manager->hooks;
@@ -839,8 +817,8 @@ static void cai_priv_mem_count_failure(cai_manager *manager, int32_t error)
     cai_priv_guard_give(&manager->guard);
 }
 
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_free_failed(cai_manager *manager, int32_t pair, int32_t error,
-                                                      cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_mem_free_failed(cai_manager *manager, int32_t pair, int32_t error,
+                                                  cai_error *err)
 {
     if (error == 4) return CAI_OK; /* R105 */
     cai_priv_mem_count_failure(manager, error);
@@ -1138,8 +1116,7 @@ static void cai_priv_mem_wait_for_frees(const cai_manager *manager)
 }
 
 /* Calls the hook again after each step that may make room, also in a scope (R118). Failures are counted. */
-CAI_PRIV_MEM_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_priv_mem_wish wish,
-                                             void **ptr)
+CAI_PRIV_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_priv_mem_wish wish, void **ptr)
 {
     cai_manager *manager = call->manager;
     const int32_t steps = !manager->pool ? 1 : manager->options.flags & CAI_MANAGER_DRAIN ? 3 : 2;
@@ -1161,8 +1138,8 @@ CAI_PRIV_MEM_COLD int cai_priv_mem_ask_again(const cai_priv_mem_call *call, cai_
 }
 
 /* Handles the error of a hook. After out of memory the hook is called again (R118). */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_again(cai_priv_mem_call *call, cai_priv_mem_wish wish, void **ptr,
-                                                int error)
+CAI_PRIV_COLD cai_status cai_priv_mem_again(cai_priv_mem_call *call, cai_priv_mem_wish wish, void **ptr,
+                                            int error)
 {
     const char *hook = cai_priv_mem_hook_name(wish.pair, 0);
     cai_manager_count count;
@@ -1179,7 +1156,7 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_again(cai_priv_mem_call *call, cai_pri
 }
 
 /* Frees what is not given to the caller. Memory without a stream is freed on the legacy one. */
-CAI_PRIV_MEM_COLD void cai_priv_mem_undo(const cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr)
+CAI_PRIV_COLD void cai_priv_mem_undo(const cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr)
 {
     cai_priv_mem_call again = cai_priv_mem_quiet(call);
     cai_error own;
@@ -1195,7 +1172,7 @@ CAI_PRIV_MEM_COLD void cai_priv_mem_undo(const cai_priv_mem_call *call, cai_priv
 }
 
 /* The error for memory that breaks the promise of a hook. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_broken(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr)
+CAI_PRIV_COLD cai_status cai_priv_mem_broken(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr)
 {
     const char *hook = cai_priv_mem_hook_name(wish.pair, 0);
     const char *table = cai_priv_emm_name(&call->manager->hooks);
@@ -1236,9 +1213,9 @@ static inline int cai_priv_mem_is_crooked(cai_priv_mem_wish wish, const void *pt
 }
 
 /* Finishes an allocation whose hook returned `error`. The manager's context is current. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_finish(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
-                                                 int error, struct cai_manager_slot **out,
-                                                 cai_memory_handle *made)
+CAI_PRIV_COLD cai_status cai_priv_mem_finish(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
+                                             int error, struct cai_manager_slot **out,
+                                             cai_memory_handle *made)
 {
     cai_manager *manager = call->manager;
     cai_status status = error ? cai_priv_mem_again(call, wish, &ptr, error) : CAI_OK;
@@ -1260,9 +1237,9 @@ CAI_PRIV_MEM_COLD cai_status cai_priv_mem_finish(cai_priv_mem_call *call, cai_pr
 }
 
 /* `ptr` is memory to pin. `asked` is NULL, or the results so far. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_new(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
-                                              const cai_priv_mem_asked *asked, struct cai_manager_slot **out,
-                                              cai_memory_handle *made)
+CAI_PRIV_COLD cai_status cai_priv_mem_new(cai_priv_mem_call *call, cai_priv_mem_wish wish, void *ptr,
+                                          const cai_priv_mem_asked *asked, struct cai_manager_slot **out,
+                                          cai_memory_handle *made)
 {
     cai_status status = cai_priv_mem_prepare(call, wish.stream, asked);
     int error;
@@ -1288,7 +1265,7 @@ CAI_PRIV_MEM_HOT cai_priv_mem_wish cai_priv_mem_wish_for(const cai_manager *mana
     return wish;
 }
 
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_bad_size(size_t size, size_t alignment, cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_mem_bad_size(size_t size, size_t alignment, cai_error *err)
 {
     if (alignment & (alignment - 1))
         return cai_priv_error(err, CAI_ERR_ARGUMENT, "alignment = %lu is not a power of two",
@@ -1380,14 +1357,14 @@ CAI_API cai_status cai_manager_managed_alloc(cai_memory_handle *out, cai_manager
 }
 
 /* ------------------------------------------------------------------ >>freeing */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle memory)
+CAI_PRIV_COLD cai_status cai_priv_mem_gone(cai_error *err, cai_memory_handle memory)
 {
     return cai_priv_error(err, CAI_PRIV_RULE(CAI_ERR_STALE, 114), "a reset freed memory 0x%llx",
                           (unsigned long long)memory);
 }
 
 /* Keeps a reference whose free failed. */
-CAI_PRIV_MEM_COLD void cai_priv_mem_keep(struct cai_manager_slot *slot)
+CAI_PRIV_COLD void cai_priv_mem_keep(struct cai_manager_slot *slot)
 {
     cai_priv_guard_take(&slot->manager->guard);
     if (!slot->references++) slot->handle -= (uint64_t)1 << 32;
@@ -1395,7 +1372,7 @@ CAI_PRIV_MEM_COLD void cai_priv_mem_keep(struct cai_manager_slot *slot)
 }
 
 /* Drops a reference to memory that a reset freed. Called with the guard, and frees the guard. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_forget(struct cai_manager_slot *slot)
+CAI_PRIV_COLD cai_status cai_priv_mem_forget(struct cai_manager_slot *slot)
 {
     cai_manager *manager = slot->manager;
     if (!--slot->users) {
@@ -1423,7 +1400,7 @@ static int cai_priv_mem_leave_event(cai_priv_mem_call *call, struct cai_manager_
     int ask = manager->cuda && !call->idle && !call->gone && !call->contexts, apart = 0, last;
     uint32_t contexts = call->contexts;
     cai_pool_event mine = {0, 0, 0};
-    while ((ask && slot->users > 1) || (mine.event && slot->last.event)) { /* again, if another thread left one */
+    while ((ask && slot->users > 1) || (mine.event && slot->last.event)) { /* again: another thread left one */
         const int lost = apart;
         cai_pool_event other = slot->last;
         slot->last.event = 0;
@@ -1498,8 +1475,8 @@ static cai_status cai_priv_mem_give_back(cai_priv_mem_call *call, struct cai_man
 }
 
 /* Frees without the short way. `asked` is NULL, or the results so far. */
-CAI_PRIV_MEM_COLD cai_status cai_priv_mem_free_slowly(struct cai_manager_slot *slot, uint64_t stream,
-                                                      const cai_priv_mem_asked *asked, cai_error *err)
+CAI_PRIV_COLD cai_status cai_priv_mem_free_slowly(struct cai_manager_slot *slot, uint64_t stream,
+                                                  const cai_priv_mem_asked *asked, cai_error *err)
 {
     cai_priv_mem_call call = cai_priv_mem_begin(slot->manager, err);
     cai_status status;
@@ -1639,8 +1616,8 @@ CAI_API cai_status cai_manager_ipc_handle(cai_manager *manager, cai_memory_handl
 /* Returns the stream of a free if the array's stream cannot be used. The legacy stream comes after stream 2 of
  * all threads. For other streams the host waits. While something captures, the free is deferred until the work
  * of the context of the array's stream has ended, because the stream may be gone by then. */
-CAI_PRIV_MEM_COLD uint64_t cai_priv_mem_no_order(cai_priv_mem_call *call, const cai_array *array,
-                                                 int unordered, int wait)
+CAI_PRIV_COLD uint64_t cai_priv_mem_no_order(cai_priv_mem_call *call, const cai_array *array, int unordered,
+                                             int wait)
 {
     cai_manager *manager = call->manager;
     const int named = array->sync == CAI_SYNC_STREAM || array->sync == CAI_SYNC_EVENT;
@@ -1985,13 +1962,7 @@ CAI_API cai_status cai_manager_destroy(cai_manager *manager, cai_error *err)
     return status;
 }
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_MANAGER_IMPLEMENTATION */
 

@@ -175,9 +175,12 @@ static cai_status cai_priv_move_give_back(cai_array *array, cai_event_pool *pool
                                           cai_error *err)
 {
     const uint32_t order = array->flags & (uint32_t)(CAI_ORDERED_FREE | CAI_NO_BACK_EDGE);
+    int32_t mode, kept;
     if (order != CAI_ORDERED_FREE || array->sync != CAI_SYNC_STREAM)
         return cai_keepalive_push(array, pool, stream, err);
+    kept = cai_priv_mode_relax(pool->cuda, &mode); /* a failure to relax does not keep the array */
     cai_array_release(array);
+    if (!kept) (void)cai_priv_mode_restore(pool->cuda, mode, 0);
     return CAI_OK;
 }
 

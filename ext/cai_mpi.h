@@ -79,9 +79,7 @@ ERRORS AND THREADS
 #define cai_mpi_start CAI_PRIV_RENAMED(cai_mpi_start)
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CAI_PRIV_C_BEGIN
 
 /* -------------------------------------------------------------------- >>batches */
 enum { CAI_MPI_STAGED = 0, CAI_MPI_PACKED = 1, CAI_MPI_DIRECT = 2 }; /* ENGINES */
@@ -163,9 +161,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_halo(const cai_array *field, const cai
                                                cai_mpi_message *list, cai_array *parts, int32_t capacity,
                                                int32_t *count, cai_error *err);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_MPI_H_INCLUDED */
 
@@ -177,15 +173,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_halo(const cai_array *field, const cai
 #define CAI_PRIV_WANT_EMM
 #include "cai_emm.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
-#endif
+CAI_PRIV_C_BEGIN
 
 enum { CAI_PRIV_MPI_CLOSED = 0, CAI_PRIV_MPI_OPEN = 1, CAI_PRIV_MPI_STARTED = 2, CAI_PRIV_MPI_BROKEN = 3 };
 
@@ -554,13 +542,7 @@ CAI_API cai_status cai_mpi_halo(const cai_array *field, const cai_mpi_halo_optio
                           (long)capacity, (long)n);
 }
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_MPI_IMPLEMENTATION */
 

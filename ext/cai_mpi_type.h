@@ -71,8 +71,8 @@ CAI_API CAI_MUST_CHECK cai_status cai_mpi_status(int code, const char *what, cai
 enum { CAI_MPI_FIELDS = 64 }; /* of one record, nested records not counted */
 
 /** Stores MPI's own datatype, such as MPI_FLOAT for float32, for reductions and the like. Do not free it.
- *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_EXPORT (MPI has none: float16, bfloat16, float8, complex32, records,
- *  bytes in the other order). */
+ *  Errors: CAI_ERR_ARGUMENT, CAI_ERR_EXPORT (MPI has none: float16, bfloat16, float8 and below, complex32,
+ *  records, bytes in the other order). */
 CAI_API CAI_MUST_CHECK cai_status cai_mpi_dtype(const cai_dtype *dtype, MPI_Datatype *out, cai_error *err);
 
 /** Makes the datatype of all elements of an array, in C order. Send or receive one of it at the address
@@ -368,7 +368,7 @@ CAI_API cai_status cai_mpi_type_packed(const cai_array *array, MPI_Datatype *out
     CAI_TRY(cai_array_check(array, err));
     line = *array;
     line.ndim = 1;
-    if (line.packed_axis >= 0) line.dtype.code = CAI_VOID; /* whole elements */
+    if (cai_dtype_values(&line.dtype) > 1) line.dtype.code = CAI_VOID; /* whole elements */
     line.packed_axis = -1;
     line.packed_extent = 0;
     line.shape[0] = line.size;

@@ -42,7 +42,8 @@ RESULTS
 OPENING
     `cuda` is cai_cuda_linked, a lambda that calls cai_cuda_load, or a `const cai_cuda *`. open makes one event
     pool, cai_nb::pool(), which is never freed. After open(m), without CUDA, results must be in host memory.
-    When memory is short, cai_nb::drain() waits for the work, and gives back all that waits for it.
+    Up to 64 arrays keep their memory until a later call finds that the work on them has passed. When memory is
+    short, cai_nb::drain() waits for the work, and gives back all that waits for it.
 
 INTERPRETERS AND THREADS
     nanobind marks its modules as those of one interpreter. From Python 3.12 on, a second one gets "ImportError:
@@ -184,7 +185,7 @@ template <> struct type_caster<std::optional<cai_caster::stream>> {
         is_none = from.is_none();
         return is_none || inner.from_python(from, flags, cleanup);
     }
-    template <typename> bool can_cast() const noexcept { return true; } /* what was raised is raised by the cast */
+    template <typename> bool can_cast() const noexcept { return true; } /* the cast raises what was raised */
     explicit operator Value()
     {
         if (is_none) return Value();

@@ -74,9 +74,7 @@ THREADS
 #define cai_stream_depend CAI_PRIV_RENAMED(cai_stream_depend)
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CAI_PRIV_C_BEGIN
 
 /* --------------------------------------------------------------- >>placement */
 /** The policy that chooses the stream of work on several arrays. No policy guesses a stream. */
@@ -102,10 +100,6 @@ typedef struct cai_operand {
     const char *name;  /* in messages; NULL for "input 0" */
 } cai_operand;
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* as in the implementation */
-#endif
 /** Returns the operand of an array. For NULL it is a scalar. */
 static inline cai_operand cai_operand_array(const cai_array *array, const char *name)
 {
@@ -126,9 +120,6 @@ static inline cai_operand cai_operand_stream(uint64_t stream, int32_t device, co
     operand.device = device;
     return operand;
 }
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
 
 typedef struct cai_placement {
     uint64_t stream; /* begin the exchange on it, and launch on it */
@@ -282,9 +273,7 @@ CAI_API void cai_stream_cache_forget(cai_stream_cache *cache, uint64_t context);
  *  (R105). Errors: CAI_ERR_ARGUMENT, CAI_ERR_CUDA (the first error; the cache is empty then). */
 CAI_API CAI_MUST_CHECK cai_status cai_stream_cache_destroy(cai_stream_cache *cache, cai_error *err);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_PLACE_H_INCLUDED */
 
@@ -302,15 +291,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_cache_destroy(cai_stream_cache *cac
 #include "cai.h"
 #include "cai_stream.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
-#endif
+CAI_PRIV_C_BEGIN
 
 /* ------------------------------------------------------------------ >>placing */
 /* The results so far, and the operand that is checked now. */
@@ -1122,13 +1103,7 @@ CAI_API cai_status cai_stream_cache_destroy(cai_stream_cache *cache, cai_error *
     return first;
 }
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_PLACE_IMPLEMENTATION */
 

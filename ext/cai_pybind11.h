@@ -43,7 +43,8 @@ RESULTS
 OPENING
     `cuda` is cai_cuda_linked, a lambda that calls cai_cuda_load, or a `const cai_cuda *`. open makes one event
     pool, cai_py::pool(), which is never freed. After open(m), without CUDA, results must be in host memory.
-    When memory is short, cai_py::drain() waits for the work, and gives back all that waits for it.
+    Up to 64 arrays keep their memory until a later call finds that the work on them has passed. When memory is
+    short, cai_py::drain() waits for the work, and gives back all that waits for it.
 
 INTERPRETERS AND THREADS
     With pybind11 3.0 or later and Python 3.12 or later each interpreter may import the module:

@@ -285,8 +285,9 @@ CAI_API PyObject *cai_python_cuda_stream(uint64_t stream);
 CAI_API CAI_MUST_CHECK int cai_python_offer(PyTypeObject *type, const cai_python_exchange *exchange);
 
 /** Moves the owned `array` into a new instance of `type`, with the type's exchange. Pending work stays
- *  pending. On failure returns NULL with an exception set, and `array` is unchanged. Errors: TypeError for a
- *  type that does not offer this, ValueError for a borrowed array, or the exception of the type. */
+ *  pending. An array without elements, mask and fields needs no owner. On failure returns NULL with an
+ *  exception set, and `array` is unchanged. Errors: TypeError for a type that does not offer this, ValueError
+ *  for a borrowed array, or the exception of the type. */
 CAI_API PyObject *cai_python_adopt(cai_python *py, PyTypeObject *type, cai_array *array);
 
 /** Returns a new dictionary of `version` 0 to 3 for an array, the value of __cuda_array_interface__. `mask`
@@ -959,14 +960,20 @@ static int cai_priv_py_is_made_for(PyObject *capsule, const cai_priv_py_places *
     return i < places->count;
 }
 
-/* Returns the exchange that was found if it belongs to this type, else NULL. */
-static const cai_python_exchange *cai_priv_py_prove(const cai_priv_py_places *places)
+/* Returns the exchange that was found if it belongs to this type, else NULL. Its layout may be another one. */
+static const cai_python_exchange *cai_priv_py_any_exchange(const cai_priv_py_places *places)
 {
     PyObject *const capsule = places->capsules[0];
-    const cai_python_exchange *exchange;
     if (!capsule || !PyCapsule_IsValid(capsule, CAI_PYTHON_EXCHANGE)) return NULL;
     if (!cai_priv_py_is_made_for(capsule, places)) return NULL;
-    exchange = (const cai_python_exchange *)PyCapsule_GetPointer(capsule, CAI_PYTHON_EXCHANGE);
+    return (const cai_python_exchange *)PyCapsule_GetPointer(capsule, CAI_PYTHON_EXCHANGE);
+}
+
+/* Returns the same if it can be used. */
+static const cai_python_exchange *cai_priv_py_prove(const cai_priv_py_places *places)
+{
+    const cai_python_exchange *const exchange = cai_priv_py_any_exchange(places);
+    if (!exchange) return NULL;
     if (exchange->abi != CAI_ABI || exchange->struct_size < sizeof *exchange) return NULL;
     return exchange->describe ? exchange : NULL;
 }
@@ -1186,10 +1193,17 @@ CAI_API int cai_python_offer(PyTypeObject *type, const cai_python_exchange *exch
     return failed ? -1 : 0;
 }
 
+/* The release of an array without memory. */
+static void cai_priv_py_release_nothing(cai_array *array)
+{
+    array->release = NULL;
+}
+
 CAI_API PyObject *cai_python_adopt(cai_python *py, PyTypeObject *type, cai_array *array)
 {
     cai_python_type known;
     PyObject *made;
+    int has_memory;
     cai_error err;
     if (cai_array_check(array, &err)) return cai_python_raise(&err);
     if (cai_priv_py_know(py, (PyObject *)type, &known)) return NULL;
@@ -1197,13 +1211,15 @@ CAI_API PyObject *cai_python_adopt(cai_python *py, PyTypeObject *type, cai_array
         PyErr_SetString(PyExc_TypeError, "the type has no " CAI_PYTHON_EXCHANGE " that adopts arrays");
         return NULL;
     }
-    if (!array->release) {
+    has_memory = array->release || array->size || array->mask || array->fields;
+    if (has_memory && !array->release) {
         PyErr_SetString(PyExc_ValueError, "cai_python_adopt: the array is borrowed, and needs an owner");
         return NULL;
     }
+    if (!has_memory) cai_array_own(array, cai_priv_py_release_nothing, NULL); /* adopt gets an owned array */
     made = known.exchange->adopt(type, array);
-    if (made) array->release = NULL; /* adopt must have done so */
-    else (void)cai_priv_py_failed("adopt");
+    if (made || !has_memory) array->release = NULL; /* adopt must have done so */
+    if (!made) (void)cai_priv_py_failed("adopt");
     return made;
 }
 
@@ -1789,7 +1805,8 @@ static int cai_priv_py_import_dictionary(cai_priv_py_import *in, PyObject *objec
     const int owned = !(in->flags & CAI_PYTHON_BORROW) || in->on_host || (in->flags & with_storage) != 0;
     cai_priv_py_owner *owner = NULL;
     int failed = 0;
-    if (owned) owner = cai_priv_py_owner_with(in->py, object, in->flags & CAI_PYTHON_MASK ? sizeof(cai_array) : 0);
+    if (owned)
+        owner = cai_priv_py_owner_with(in->py, object, in->flags & CAI_PYTHON_MASK ? sizeof(cai_array) : 0);
     if (owned && !owner) return -1;
     in->mask_dictionary = NULL;
     cai_priv_py_open(&in->reader, (in->flags & CAI_LENIENT) != 0);
@@ -2153,13 +2170,29 @@ static int cai_priv_py_import_one(cai_priv_py_import *in, PyObject *object, cai_
     return how > 0 ? cai_priv_py_refuse(in, how) : how;
 }
 
+/* Writes that the object's type has an exchange of another layout, or "". */
+static void cai_priv_py_tell_layout(const cai_priv_py_import *in, PyObject *object, char *text, size_t size)
+{
+    cai_priv_py_places places;
+    const int failed = cai_priv_py_find_places(in->py, (PyObject *)Py_TYPE(object), &places);
+    const cai_python_exchange *const other = failed ? NULL : cai_priv_py_any_exchange(&places);
+    if (failed) PyErr_Clear();
+    text[0] = 0;
+    if (other && other->abi != CAI_ABI)
+        PyOS_snprintf(text, size, ", and its " CAI_PYTHON_EXCHANGE " has abi = 0x%lx, not 0x%lx",
+                      (unsigned long)other->abi, (unsigned long)CAI_ABI);
+    Py_XDECREF(places.mro);
+    Py_XDECREF(places.capsules[0]);
+    Py_XDECREF(places.capsules[1]);
+}
+
 /* Raises TypeError for a refused object. `lone`: no other message will contain the object's type. */
 static void cai_priv_py_raise_refusal(const cai_priv_py_import *in, PyObject *object, int lone)
 {
     const char *const without_dlpack = in->py->dlpack ? ", no __dlpack__" : "";
     const char *const without_host = in->flags & CAI_PYTHON_HOST ? ", no __array_interface__, no buffer" : "";
     PyObject *type_name;
-    char text[128];
+    char layout[96], text[224];
     if (in->refusal == CAI_PRIV_PY_OTHER_DEVICE)
         PyErr_Format(PyExc_TypeError, "__dlpack_device__ returned (%ld, %ld), which is no CUDA device",
                      in->device[0], in->device[1]);
@@ -2167,9 +2200,11 @@ static void cai_priv_py_raise_refusal(const cai_priv_py_import *in, PyObject *ob
     if (in->refusal == CAI_PRIV_PY_HOST_MEMORY)
         PyOS_snprintf(text, sizeof text, "the array is in plain host memory, "
                                          "but this consumer accepts only memory that CUDA can use");
-    else
-        PyOS_snprintf(text, sizeof text, "the object has no __cuda_array_interface__%s%s", without_dlpack,
-                      without_host);
+    else {
+        cai_priv_py_tell_layout(in, object, layout, sizeof layout);
+        PyOS_snprintf(text, sizeof text, "the object has no __cuda_array_interface__%s%s%s", without_dlpack,
+                      without_host, layout);
+    }
     type_name = lone ? PyType_GetName(Py_TYPE(object)) : NULL;
     if (type_name) PyErr_Format(PyExc_TypeError, "%s; its type is %U", text, type_name);
     else if (!lone) PyErr_SetString(PyExc_TypeError, text);

@@ -256,6 +256,8 @@ static int cai_priv_scaled_count(cai_priv_scaled *plan)
 static cai_status cai_priv_scaled_plan(const cai_scaled *x, cai_priv_scaled *plan, cai_error *err)
 {
     int32_t i;
+    plan->axis = 0; /* gcc does not see that they are filled, where all is inlined */
+    plan->count = 0;
     CAI_TRY(cai_priv_scaled_fields(x, err));
     CAI_TRY(cai_array_check(x->data, err));
     CAI_TRY(cai_priv_scaled_axes(x, plan, err));

@@ -106,9 +106,7 @@ CAPTURES
 #define cai_storage_wrap CAI_PRIV_RENAMED(cai_storage_wrap)
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+CAI_PRIV_C_BEGIN
 
 /* ------------------------------------------------------------------ >>storages */
 /** The sides of a storage. */
@@ -269,9 +267,7 @@ CAI_API int32_t cai_storage_place(const cai_storage *to, cai_storage *from);
  *  newer then. Errors: CAI_ERR_EXPECT, and those of begin and end. */
 CAI_API CAI_MUST_CHECK cai_status cai_storage_assign(cai_storage *to, cai_storage *from, cai_error *err);
 
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_STORAGE_H_INCLUDED */
 
@@ -290,15 +286,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_storage_assign(cai_storage *to, cai_storag
 #include "cai_stream.h"
 #include "cai_emm.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wold-style-cast" /* C that is also C++ has C casts */
-#pragma clang diagnostic ignored "-Wzero-as-null-pointer-constant" /* and NULL */
-#endif
+CAI_PRIV_C_BEGIN
 
 /* ------------------------------------------------------------------ >>sharing */
 /* What the release of an export changes, on any thread. */
@@ -1243,13 +1231,7 @@ CAI_API cai_status cai_storage_assign(cai_storage *to, cai_storage *from, cai_er
     return status ? status : cai_cuda_status(error, "home", err);
 }
 
-#if defined(__clang__) && defined(__cplusplus)
-#pragma clang diagnostic pop
-#endif
-
-#ifdef __cplusplus
-} /* extern "C" */
-#endif
+CAI_PRIV_C_END
 
 #endif /* CAI_STORAGE_IMPLEMENTATION */
 

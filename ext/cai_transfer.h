@@ -142,8 +142,8 @@ CAI_API void cai_transfer_on_host(const cai_transfer *plan);
 /** Stores the number of NCCL's datatype (ncclDataType_t), and how many of it an element has. A complex number
  *  has 2, which NCCL can send and add, but not multiply or compare. All others have 1. NCCL takes contiguous
  *  elements, so pack first. Errors: CAI_ERR_ARGUMENT, CAI_ERR_EXPORT (NCCL has none: bool, 16-bit integers,
- *  bytes in the other order). Elements that are only sent may be sent as bytes (0, ncclInt8). On failure
- *  nothing is stored. */
+ *  values below 8 bits, bytes in the other order). Elements that are only sent may be sent as bytes (0,
+ *  ncclInt8). On failure nothing is stored. */
 CAI_API CAI_MUST_CHECK cai_status cai_nccl_dtype(const cai_dtype *dtype, int32_t *type, int32_t *count,
                                                  cai_error *err);
 
@@ -289,7 +289,7 @@ static void cai_priv_transfer_choose(cai_transfer *plan)
         if (!cai_priv_transfer_rows(plan, row)) continue;
         for (j = -1; j < plan->ndim; ++j) {
             const cai_transfer_axis *plane = j < 0 ? NULL : &plan->axes[j];
-            const int64_t runs = row->extent * (plane ? plane->extent : 1);
+            const int64_t runs = row->extent * (plane && j != i ? plane->extent : 1);
             if (runs <= most || j == i || (plane && !cai_priv_transfer_planes(row, plane))) continue;
             most = runs;
             plan->row = i;

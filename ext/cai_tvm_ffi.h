@@ -65,8 +65,8 @@ EXAMPLE
         }
 
 ORDER
-    TVM FFI has one current stream for each device and thread, the environment's stream. For a call with a
-    PyTorch tensor on a device, tvm_ffi sets it to PyTorch's current stream. The arguments are ready in it,
+    TVM FFI has one current stream for each device and thread, the environment's stream. If the first argument
+    on a device is a PyTorch tensor, tvm_ffi sets it to PyTorch's current stream. The arguments are ready in it,
     and the caller goes on in it. So work that is queued there needs no event and no wait. Do not wait for it
     on the host. An argument has CAI_SYNC_STREAM with that stream. For work on another stream, use an exchange
     (cai_exchange_begin).
@@ -74,6 +74,9 @@ ORDER
     is on a non-blocking stream, it is then not ordered with your work. This happens with PyTorch if no
     argument is a tensor, and always with CuPy. For PyTorch, give the function a tensor. Else the caller uses
     the default stream, or calls under tvm_ffi.use_raw_stream with its stream.
+    tvm_ffi asks no other argument. If a later one is of a library with another current stream, nothing orders
+    its work. An array of a caster of cai answers with the legacy default stream. If PyTorch's current stream
+    is another one, make PyTorch tensors of such arrays (torch.from_dlpack) before the call.
     If an object has __dlpack__ and not DLPack's table, tvm_ffi calls __dlpack__() without a stream. Then the
     tensor is ready in the legacy default stream. If the environment's stream is non-blocking, its work is not
     ordered after that. Such a tensor cannot be told from others here.

@@ -155,7 +155,7 @@ def sections(path):
         elif line.startswith("/*"):
             block, at = take(lines, at, lambda each: "*/" in each)
             comment = comment_text(block) if line.startswith("/**") else ""
-        elif not line.strip() or line.startswith(("}", " ")) or re.match(r'#(?!define)|extern "C"', line):
+        elif not line.strip() or line.startswith(("}", " ")) or re.match(r'#(?!define)|extern "C"|CAI_PRIV_C_', line):
             at += 1
         else:
             block, at = take_declaration(lines, at)

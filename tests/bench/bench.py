@@ -67,7 +67,7 @@ INSTRUCTIONS = [
 CUDA_CALLS = {"exchange_same_1": (0, 0, 0, 0), "exchange_same_8": (0, 0, 0, 0),
               "exchange_across_1": (2, 2, 0, 0), "exchange_across_4": (5, 8, 0, 0)}
 SIZE, IMPORT_SIZE, COMPILE_SECONDS = 32 * 1024, 8 * 1024, 1.0
-LINES = {"cai.h": 3200, "cai_stream.h": 2400, "cai_emm.h": 700, "ext/cai_manager.h": 1700,
+LINES = {"cai.h": 3200, "cai_stream.h": 2300, "cai_emm.h": 800, "ext/cai_manager.h": 1700,
          "ext/cai_layout.h": 500, "ext/cai_storage.h": 900, "ext/cai_mpi.h": 400, "ext/cai.hpp": 600}
 
 # A pair of calls in 64 threads on one pool costs at most so many times what it costs in one thread
@@ -76,10 +76,10 @@ THREADS = {"alloc_free": "manager, allocate and free", "exchange_in_order": "exc
            "exchange_across": "exchange across streams"}
 
 # Budgets that are not met. The table says so; the exit status fails where they get worse than this.
-NOT_MET = {"cai.h": 3734, "all of cai.h": 36000, "cai_stream.h": 3733, "cai_emm.h": 1030, "ext/cai_manager.h": 2017,
-           "ext/cai_layout.h": 626, "ext/cai_storage.h": 1275, "ext/cai_mpi.h": 586,
+NOT_MET = {"cai.h": 3599, "cai_stream.h": 3643, "cai_emm.h": 1001, "ext/cai_manager.h": 1988,
+           "ext/cai_layout.h": 627, "ext/cai_storage.h": 1257, "ext/cai_mpi.h": 568,
            "ext/cai.hpp": 601,
-           "a unit that calls only cai_import (CAI_STATIC)": 13950,
+           "a unit that calls only cai_import (CAI_STATIC)": 13200,
            "manager, allocate and free, no-op hooks": 267}
 
 IMPLEMENTATION = '#define CAI_IMPLEMENTATION\n#include "cai.h"\n'

@@ -158,18 +158,10 @@ typedef struct c_type {
 static void check_c_types(void)
 {
     const c_type types[] = {
-        {CAI_SHORT, (int32_t)sizeof(short), 'i'},
-        {CAI_INT, (int32_t)sizeof(int), 'i'},
         {CAI_LONG, (int32_t)sizeof(long), 'i'},
-        {CAI_LONG_LONG, (int32_t)sizeof(long long), 'i'},
         {CAI_PTRDIFF, (int32_t)sizeof(ptrdiff_t), 'i'},
-        {CAI_UNSIGNED_SHORT, (int32_t)sizeof(short), 'u'},
-        {CAI_UNSIGNED_INT, (int32_t)sizeof(int), 'u'},
         {CAI_UNSIGNED_LONG, (int32_t)sizeof(long), 'u'},
-        {CAI_UNSIGNED_LONG_LONG, (int32_t)sizeof(long long), 'u'},
         {CAI_SIZE, (int32_t)sizeof(size_t), 'u'},
-        {CAI_FLOAT, (int32_t)sizeof(float), 'f'},
-        {CAI_DOUBLE, (int32_t)sizeof(double), 'f'},
         {CAI_LONG_DOUBLE, (int32_t)sizeof(long double), 'f'},
     };
     size_t i;

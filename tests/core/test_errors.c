@@ -215,13 +215,13 @@ static const row data_rows[] = {
          "data[0], the pointer, must be an int, not an object with __index__"),
     DATA(SAME, DATA, 0, "data=(-1,False)", "data[0] = -1 is negative"),
     DATA(SAME, DATA, 0, "data=(18446744073709551616,False)",
-         "data[0] is not in 0..18446744073709551615"),
+         "data[0] is an int that 64 bits cannot hold"),
     DATA(SAME, DATA, 0, "data=(0,False)", "data[0] = 0 (NULL) but the array is not empty"),
     DATA(SAME, DATA, 0, "shape=(); data=(0,False)",
          "data[0] = 0 (NULL) but the array is not empty"),
     DATA(FORGIVEN, TYPE, 1, "data=(4096,None)", "data[1], read-only, must be a bool, not None"),
-    DATA(FORGIVEN, TYPE, 1, "data=(4096,2)", "data[1], read-only, must be a bool, not 2"),
-    DATA(FORGIVEN, TYPE, 1, "data=(4096,-1)", "data[1], read-only, must be a bool, not -1"),
+    DATA(FORGIVEN, TYPE, 1, "data=(4096,2)", "data[1], read-only, must be a bool, not an int"),
+    DATA(FORGIVEN, TYPE, 1, "data=(4096,-1)", "data[1], read-only, must be a bool, not an int"),
     DATA(FORGIVEN, TYPE, 1, "data=(4096,18446744073709551616)",
          "data[1], read-only, must be a bool, not an int"),
     DATA(FORGIVEN, TYPE, 1, "data=(4096,1.5)", "data[1], read-only, must be a bool, not a float"),
@@ -248,8 +248,8 @@ static const row version_rows[] = {
             "version must be an int, not an object with __index__"),
     VERSION(OTHER, TYPE, -1, "version=np(-3)",
             "version must be an int, not an object with __index__"),
-    VERSION(SAME, VERSION, -1, "version=-1", "version = -1 is negative"),
-    VERSION(SAME, VERSION, -1, "version=2147483648", "version = 2147483648 exceeds 2147483647"),
+    VERSION(SAME, VERSION, -1, "version=-1", "version = -1 is not in 0..2147483647"),
+    VERSION(SAME, VERSION, -1, "version=2147483648", "version = 2147483648 is not in 0..2147483647"),
     VERSION(SAME, VERSION, -1, "version=18446744073709551615",
             "version is an int that is not in 0..2147483647"),
     VERSION(SAME, VERSION, -1, "version=18446744073709551616",
@@ -296,9 +296,9 @@ static const row strides_rows[] = {
     DATA(SAME, DATA, 0, "shape=(); data=(18446744073709551613,False)",
          "data[0] = 18446744073709551613 but elements reach 4 bytes above it, past 2^64"),
     STRIDES(SAME, STRIDES, -1, "shape=(8,); typestr='|t1'; strides=(1,)",
-            "strides must be None for a bit field: bytes cannot address bits"),
+            "strides must be None or NULL for a bit field: bytes cannot address bits"),
     STRIDES(SAME, STRIDES, -1, "shape=(); typestr='|t1'; strides=()",
-            "strides must be None for a bit field: bytes cannot address bits"),
+            "strides must be None or NULL for a bit field: bytes cannot address bits"),
 };
 
 static const row stream_rows[] = {
@@ -308,7 +308,7 @@ static const row stream_rows[] = {
     STREAM(SAME, STREAM, -1, "stream=-1", "stream = -1 is DLPack's number: pass None"),
     STREAM(SAME, STREAM, -1, "stream=-2", "stream = -2 is negative"),
     STREAM(SAME, STREAM, -1, "stream=18446744073709551616",
-           "stream is not in 1..18446744073709551615"),
+           "stream is an int that 64 bits cannot hold"),
     STREAM(SAME, TYPE, -1, "stream='1'", "stream must be an int, not a str"),
     STREAM(SAME, TYPE, -1, "stream=1.0", "stream must be an int, not a float"),
     STREAM(SAME, TYPE, -1, "stream=True", "stream must be an int, not a bool"),
@@ -397,15 +397,15 @@ static const row descr_rows[] = {
     DESCR(SAME, DESCR, 0, V8 "[('a','<i4',(" ONES_8 "2))]",
           "descr[0]: a repeat of 9 dimensions, the limit is 8"),
     DESCR(SAME, DESCR, 0, V8 "[('a','<i4',(1099511627776,1099511627776))]",
-          "descr[0]: larger than 2147483647 bytes, the limit of an itemsize"),
+          "descr[0]: ends beyond 2147483647 bytes, the limit of an itemsize"),
     DESCR(SAME, DESCR, -1, V8 "[('a','<i4',(0,4611686018427387904,8))]",
           "descr adds up to 0 bytes, but typestr has 8"),
     DESCR(SAME, DESCR, 0, V8 "[('a',[('b','<i4',(4294967296,))],(4294967296,))]",
-          "descr[0]: larger than 2147483647 bytes, the limit of an itemsize"),
+          "descr[0]: ends beyond 2147483647 bytes, the limit of an itemsize"),
     DESCR(SAME, DESCR, 0, V8 "[('a','|u1',(9223372036854775807,)),('b','|u1')]",
-          "descr[0]: larger than 2147483647 bytes, the limit of an itemsize"),
+          "descr[0]: ends beyond 2147483647 bytes, the limit of an itemsize"),
     DESCR(SAME, DESCR, 0, V8 "[('a','|u1',(2147483648,)),('b','|u1')]",
-          "descr[0]: larger than 2147483647 bytes, the limit of an itemsize"),
+          "descr[0]: ends beyond 2147483647 bytes, the limit of an itemsize"),
     DESCR(SAME, DESCR, 1, V8 "[('a','|V2147483647'),('b','|u1')]",
           "descr[1]: ends beyond 2147483647 bytes, the limit of an itemsize"),
     DESCR(SAME, DESCR, 1, V8 "[('a','<i4'),('a','<i4')]", "descr[1]: the name 'a' occurs twice"),
@@ -676,9 +676,9 @@ static void check_null_arrays(void)
     cai_array a = good_array();
     const int32_t A = CAI_ERR_ARGUMENT;
     CHECK_NULL(cai_array_init(NULL, CAI_FLOAT32, 2, shape23, NULL, memory, err),
-               "cai_array_init: out is NULL");
+               "cai_array_init: out or dtype is NULL");
     CHECK_NULL(cai_array_init(&out, CAI_FLOAT32, 2, NULL, NULL, memory, err),
-               "cai_array_init: shape is NULL");
+               "the argument shape is NULL");
     CHECK_FAILS_AT(cai_array_init(&out, CAI_FLOAT32, -1, shape23, NULL, memory, err), A,
                    CAI_ENTRY_SHAPE, -1, "ndim = -1 is not in 0..64");
     CHECK_NULL(cai_array_init(&out, 7, 2, shape23, NULL, memory, err),
@@ -686,22 +686,22 @@ static void check_null_arrays(void)
     CHECK_NULL(cai_array_init(&out, CAI_VOID, 2, shape23, NULL, memory, err),
                "code 0x5600 is no dtype of a fixed size (for others: cai_dtype_parse)");
     CHECK_NULL(cai_array_init_dtype(NULL, &a.dtype, 2, shape23, NULL, 64, err),
-               "cai_array_init: out is NULL");
+               "cai_array_init: out or dtype is NULL");
     CHECK_NULL(cai_array_init_dtype(&out, NULL, 2, shape23, NULL, 64, err),
-               "cai_array_init: dtype is NULL");
+               "cai_array_init: out or dtype is NULL");
     CHECK_NULL(cai_array_init_dtype(&out, &a.dtype, 2, NULL, NULL, 64, err),
-               "cai_array_init: shape is NULL");
+               "the argument shape is NULL");
     CHECK_NULL(cai_array_check(NULL, err), "array is NULL");
     CHECK_NULL(cai_expect(NULL, "x", CAI_FLOAT32, 2, 0, err), "x: array is NULL");
     CHECK_NULL(cai_expect_same_shape(NULL, "x", &a, "y", err), "x: array is NULL");
     CHECK_NULL(cai_expect_same_shape(&a, "x", NULL, "y", err), "y: array is NULL");
     CHECK_NULL(cai_dtype_of(CAI_FLOAT32, NULL, err), "cai_dtype_of: out is NULL");
-    CHECK_NULL(cai_dtype_parse(NULL, 3, 0, &a.dtype, err), "cai_dtype_parse: typestr is NULL");
-    CHECK_NULL(cai_dtype_parse("<f4", 3, 0, NULL, err), "cai_dtype_parse: out is NULL");
+    CHECK_NULL(cai_dtype_parse(NULL, 3, 0, &a.dtype, err), "cai_dtype_parse: typestr or out is NULL");
+    CHECK_NULL(cai_dtype_parse("<f4", 3, 0, NULL, err), "cai_dtype_parse: typestr or out is NULL");
     CHECK_NULL(cai_dtype_parse("<f4", -1, 0, &a.dtype, err),
                "cai_dtype_parse: length = -1 is not in 0..2147483647");
-    CHECK_NULL(cai_import(NULL, NULL, &out, err), "cai_import: in is NULL");
-    CHECK_NULL(cai_import(help_dict(""), NULL, NULL, err), "cai_import: out is NULL");
+    CHECK_NULL(cai_import(NULL, NULL, &out, err), "cai_import: in or out is NULL");
+    CHECK_NULL(cai_import(help_dict(""), NULL, NULL, err), "cai_import: in or out is NULL");
 }
 
 static void check_null_views(void)
@@ -715,8 +715,6 @@ static void check_null_views(void)
     CHECK_NULL(cai_view_slice(&a, 0, 0, 1, 1, NULL, err), "the argument out is NULL");
     CHECK_NULL(cai_view_index(NULL, 0, 0, &out, err), "array is NULL");
     CHECK_NULL(cai_view_index(&a, 0, 0, NULL, err), "the argument out is NULL");
-    CHECK_NULL(cai_view_squeeze(NULL, CAI_ALL_AXES, &out, err), "array is NULL");
-    CHECK_NULL(cai_view_squeeze(&a, CAI_ALL_AXES, NULL, err), "the argument out is NULL");
     CHECK_NULL(cai_view_expand(NULL, 0, &out, err), "array is NULL");
     CHECK_NULL(cai_view_expand(&a, 0, NULL, err), "the argument out is NULL");
     CHECK_NULL(cai_view_broadcast(NULL, 2, shape23, &out, err), "array is NULL");
@@ -743,8 +741,8 @@ static void check_null_export(void)
     memset(&storage, 0, sizeof storage);
     help_fill(&in, sizeof in);
     CHECK_NULL(cai_export(NULL, 3, &storage, &in, err), "array is NULL");
-    CHECK_NULL(cai_export(&a, 3, NULL, &in, err), "cai_export: storage is NULL");
-    CHECK_NULL(cai_export(&a, 3, &storage, NULL, err), "cai_export: out is NULL");
+    CHECK_NULL(cai_export(&a, 3, NULL, &in, err), "cai_export: storage or out is NULL");
+    CHECK_NULL(cai_export(&a, 3, &storage, NULL, err), "cai_export: storage or out is NULL");
     CHECK_FAILS_AT(cai_export(&a, 4, &storage, &in, err), A, CAI_ENTRY_VERSION, -1,
                    "version = 4 is not in 0..3");
     CHECK_FAILS_AT(cai_export(&a, -1, &storage, &in, err), A, CAI_ENTRY_VERSION, -1,
@@ -758,9 +756,9 @@ static void check_null_fields(void)
     cai_dtype dtype = help_dtype("|V4");
     int64_t count = 77;
     CHECK_NULL(cai_fields_compile(descr, NULL, 0, NULL, 0, &count, err),
-               "cai_fields_compile: dtype is NULL");
+               "cai_fields_compile: dtype or count is NULL");
     CHECK_NULL(cai_fields_compile(descr, &dtype, 0, NULL, 0, NULL, err),
-               "cai_fields_compile: count is NULL");
+               "cai_fields_compile: dtype or count is NULL");
     CHECK_FAILS_AT(cai_fields_compile(descr, &dtype, 0, field_storage, -1, &count, err),
                    CAI_ERR_CAPACITY, CAI_ENTRY_DESCR, -1,
                    "descr needs 1 rows, but the storage has -1");
@@ -781,17 +779,17 @@ static void check_null_streams(void)
     CHECK_NULL(cai_kernel_view_of(NULL, &view, err), "array is NULL");
     CHECK_NULL(cai_kernel_view_of(&a, NULL, err), "cai_kernel_view_of: out is NULL");
     CHECK_NULL(cai_decode_stream_interface(one, 3, NULL, &stream, err),
-               "cai_decode_stream_interface: sync is NULL");
+               "cai_decode_stream_interface: sync or stream is NULL");
     CHECK_NULL(cai_decode_stream_interface(one, 3, &sync, NULL, err),
-               "cai_decode_stream_interface: stream is NULL");
+               "cai_decode_stream_interface: sync or stream is NULL");
     CHECK_NULL(cai_decode_stream_protocol(NULL, &stream, err),
-               "cai_decode_stream_protocol: value is NULL");
+               "cai_decode_stream_protocol: value or stream is NULL");
     CHECK_NULL(cai_decode_stream_protocol(pair, NULL, err),
-               "cai_decode_stream_protocol: stream is NULL");
+               "cai_decode_stream_protocol: value or stream is NULL");
     CHECK_NULL(cai_decode_stream_dlpack(one, NULL, &stream, err),
-               "cai_decode_stream_dlpack: sync is NULL");
+               "cai_decode_stream_dlpack: sync or stream is NULL");
     CHECK_NULL(cai_decode_stream_dlpack(one, &sync, NULL, err),
-               "cai_decode_stream_dlpack: stream is NULL");
+               "cai_decode_stream_dlpack: sync or stream is NULL");
     CHECK(help_filled(&view, sizeof view));
     CHECK_INT(sync, 55);
     CHECK_UINT(stream, 66);
@@ -849,7 +847,8 @@ static void check_other_errors(void)
     b.field_count = 0;
     b.struct_size = 9;
     CHECK_FAILS(cai_array_check(&b, err), CAI_ERR_ABI, -1,
-                "struct_size = 9 is less than the 1216 (32-bit: 1200) of this header");
+                sizeof(void *) == 8 ? "struct_size = 9 is less than 1216, that of this header"
+                                    : "struct_size = 9 is less than 1200, that of this header");
     b.abi = 1;
     CHECK_FAILS(cai_array_check(&b, err), CAI_ERR_ABI, -1,
                 "abi = 0x1 is not 0x43414931, that of this header");
@@ -874,13 +873,11 @@ static void check_view_errors(void)
     CHECK_FAILS(cai_view_permute(&a, twice, &out, err), CAI_ERR_VIEW, 1,
                 "axes[1] = 1 occurs twice");
     CHECK_FAILS(cai_view_slice(&a, 1, 0, 2, 3, &out, err), CAI_ERR_VIEW, 1,
-                "slice of axis 1: 2 elements exceed an extent of 3");
+                "axis 1 of extent 3 has no slice with start = 0, count = 2, step = 3");
     CHECK_FAILS(cai_view_slice(&a, 1, 0, -2, 3, &out, err), CAI_ERR_VIEW, 1,
-                "slice of axis 1: count = -2 is negative");
+                "axis 1 of extent 3 has no slice with start = 0, count = -2, step = 3");
     CHECK_FAILS(cai_view_index(&a, 7, 0, &out, err), CAI_ERR_VIEW, 7,
                 "axis 7 does not exist: there are 2 axes");
-    CHECK_FAILS(cai_view_squeeze(&a, 1, &out, err), CAI_ERR_VIEW, 1,
-                "axis 1 has extent 3, only an axis of extent 1 can be removed");
     CHECK_FAILS_AT(cai_view_reinterpret(&a, &wide, &out, err), CAI_ERR_VIEW, CAI_ENTRY_NONE,
                    1, "a last axis of 3 elements is not a whole number of items of 8 bytes");
     CHECK_FAILS_AT(cai_view_field(&a, 0, &out, err), CAI_ERR_VIEW, CAI_ENTRY_DESCR, -1,
@@ -908,7 +905,7 @@ static void check_broadcast_errors(void)
     CHECK_INT(cai_array_init(&huge, CAI_INT8, 2, many, NULL, memory, NULL), CAI_OK);
     shape[0] = 1;
     CHECK_FAILS_AT(cai_broadcast_shape(&huge, "z", &ndim, shape, err), CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, 0,
-                   "z: the result has more than 9223372036854775807 elements");
+                   "z: shape[0] = 4611686018427387904 makes the array larger than 9223372036854775807 bytes");
     CHECK_INT(ndim, 2);
     CHECK(shape[0] == 1 && shape[1] == 3 && shape[2] == 0);
     CHECK_NULL(cai_broadcast_shape(NULL, "x", &ndim, shape, err), "x: array is NULL");
@@ -925,7 +922,7 @@ static void check_broadcast_errors(void)
     CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 3, none, NULL, memory, NULL), CAI_OK);
     CHECK_INT(cai_broadcast_shape(&b, "y", &ndim, shape, NULL), CAI_OK);
     CHECK_FAILS_AT(cai_broadcast_shape(&huge, "z", &ndim, shape, err), CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, 0,
-                   "z: the result has more than 9223372036854775807 elements");
+                   "z: shape[0] = 3 makes the array larger than 9223372036854775807 bytes");
 }
 
 /* cai_error_name puts the name of an argument before the error of any function of one array. */
@@ -941,7 +938,7 @@ static void check_names(void)
     CHECK_FAILS(cai_error_name(cai_view_index(&a, 3, 0, &out, err), "x", err), CAI_ERR_VIEW, 3,
                 "x: axis 3 does not exist: there are 2 axes");
     CHECK_FAILS(cai_error_name(cai_view_slice(&a, 1, 0, 2, 3, &out, err), NULL, err), CAI_ERR_VIEW, 1,
-                "slice of axis 1: 2 elements exceed an extent of 3");
+                "axis 1 of extent 3 has no slice with start = 0, count = 2, step = 3");
     b.mask = &a;
     CHECK_FAILS_AT(cai_error_name(cai_view_permute(&b, NULL, &out, err), "fields[2]", err), CAI_ERR_MASK,
                    CAI_ENTRY_MASK, -1,

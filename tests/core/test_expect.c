@@ -51,7 +51,6 @@ static const row rows[] = {
     {"", ANY, ANYD, 0, NULL},
     {"", ANY, 2, W, NULL},
     {"", CAI_FLOAT32, ANYD, N, NULL},
-    {"", CAI_FLOAT, 2, 0, NULL},
     /* dtype */
     {"", CAI_FLOAT64, 2, 0, "x: expected float64, 2-D; got float32, 2-D"},
     {"", CAI_FLOAT64, ANYD, 0, "x: expected float64; got float32, 2-D"},

@@ -9,27 +9,7 @@
 #include "cai.h"
 #include "cai_test.h"
 #include "cai_test_help.h"
-
-enum { MAX_VALUES = 4096, VALUES_PER_ROUND = 4 };
-
-typedef struct model {
-    int32_t ndim;
-    int64_t shape[8], count;
-    uint64_t bit[MAX_VALUES]; /* the address of the lowest bit of each value */
-} model;
-
-typedef struct kind {
-    int32_t packed, single, bits, values, bytes;
-} kind;
-
-/* From the definitions: DLPack 1.3 (bits, little-endian bits), OCP MX 1.0 (widths of FP4 and FP6). */
-static const kind kinds[] = {
-    {CAI_INT1_X8, CAI_INT1, 1, 8, 1},   {CAI_INT2_X4, CAI_INT2, 2, 4, 1},   {CAI_INT4_X2, CAI_INT4, 4, 2, 1},
-    {CAI_UINT1_X8, CAI_UINT1, 1, 8, 1}, {CAI_UINT2_X4, CAI_UINT2, 2, 4, 1}, {CAI_UINT4_X2, CAI_UINT4, 4, 2, 1},
-    {CAI_FLOAT6_E2M3FN_X4, CAI_FLOAT6_E2M3FN, 6, 4, 3}, {CAI_FLOAT6_E3M2FN_X4, CAI_FLOAT6_E3M2FN, 6, 4, 3},
-    {CAI_FLOAT4_E2M1FN_X2, CAI_FLOAT4_E2M1FN, 4, 2, 1}};
-
-enum { KINDS = (int)(sizeof kinds / sizeof kinds[0]) };
+#include "packed_model.h"
 
 /* ------------------------------------------------------------------ dtypes */
 
@@ -39,7 +19,7 @@ static void check_dtypes(void)
     cai_dtype dtype;
     int32_t i;
     for (i = 0; i < KINDS; i++) {
-        const kind *k = &kinds[i];
+        const packed_kind *k = &kinds[i];
         cai_test_note(cai_dtype_name(k->packed));
         CHECK_INT(cai_dtype_of(k->packed, &dtype, NULL), CAI_OK);
         CHECK_INT(dtype.itemsize, k->bytes);
@@ -67,56 +47,6 @@ static void check_dtypes(void)
 
 /* ------------------------------------------------------------------ the model */
 
-/* Reads the values of an array, by its fields alone. */
-static void model_of(const cai_array *a, int32_t bits, int32_t values, model *m)
-{
-    int64_t index[8] = {0};
-    int32_t axis;
-    m->ndim = a->ndim;
-    m->count = 1;
-    for (axis = 0; axis < a->ndim; axis++) {
-        m->shape[axis] = axis == a->packed_axis ? a->packed_extent : a->shape[axis];
-        m->count *= m->shape[axis];
-    }
-    if (m->count > MAX_VALUES) exit(4);
-    for (int64_t n = 0; n < m->count; n++) {
-        uint64_t byte = a->data, bit = 0;
-        for (axis = 0; axis < a->ndim; axis++) {
-            int64_t at = index[axis];
-            if (axis == a->packed_axis) {
-                bit = (uint64_t)(at % values * bits);
-                at /= values;
-            }
-            byte += (uint64_t)(at * a->strides[axis]);
-        }
-        m->bit[n] = 8 * byte + bit;
-        for (axis = a->ndim - 1; axis >= 0 && ++index[axis] == m->shape[axis]; axis--) index[axis] = 0;
-    }
-}
-
-static int64_t model_place(const model *m, const int64_t *index)
-{
-    int64_t place = 0;
-    for (int32_t axis = 0; axis < m->ndim; axis++) place = place * m->shape[axis] + index[axis];
-    return place;
-}
-
-/* Takes start, start + 1, ... of an axis: to->shape is set but for that axis. */
-static void model_take(const model *m, int32_t axis, int64_t start, int64_t count, model *to)
-{
-    int64_t index[8] = {0};
-    *to = *m;
-    to->shape[axis] = count;
-    to->count = m->shape[axis] ? m->count / m->shape[axis] * count : 0;
-    for (int64_t n = 0; n < to->count; n++) {
-        int64_t from[8];
-        memcpy(from, index, sizeof from);
-        from[axis] += start;
-        to->bit[n] = m->bit[model_place(m, from)];
-        for (int32_t i = m->ndim - 1; i >= 0 && ++index[i] == to->shape[i]; i--) index[i] = 0;
-    }
-}
-
 static void model_permute(const model *m, const int32_t *axes, model *to)
 {
     int64_t index[8] = {0};
@@ -131,11 +61,11 @@ static void model_permute(const model *m, const int32_t *axes, model *to)
 }
 
 /* The values of a view are those of the model. Its shape counts if `shaped` is true, else only their order. */
-static void check_view(const cai_array *view, const kind *k, const model *want, int shaped)
+static void check_view(const cai_array *view, const packed_kind *k, const model *want, int shaped)
 {
     static model got;
     CHECK_INT(cai_array_check(view, NULL), CAI_OK);
-    model_of(view, k->bits, k->values, &got);
+    model_of(view, k, &got);
     CHECK_INT(got.count, want->count);
     if (got.count == want->count) CHECK_BYTES(got.bit, want->bit, (size_t)want->count * sizeof want->bit[0]);
     if (!shaped) return;
@@ -148,14 +78,12 @@ static void check_view(const cai_array *view, const kind *k, const model *want, 
 static unsigned char memory[1 << 16];
 
 /* A random packed array of 1 to 3 axes: in C order, or with gaps between elements. */
-static int random_array(const kind *k, cai_array *a)
+static int random_array(const packed_kind *k, cai_array *a)
 {
-    const int32_t ndim = (int32_t)help_between(1, 3), axis = (int32_t)help_between(0, ndim - 1);
     int64_t shape[3], strides[3], run = k->bytes;
+    int32_t ndim;
+    const int32_t axis = random_values(k, &ndim, shape);
     cai_error err;
-    for (int32_t i = 0; i < ndim; i++) {
-        shape[i] = help_between(help_between(0, 9) > 0, i == axis ? VALUES_PER_ROUND * k->values : 4);
-    }
     for (int32_t i = ndim; i-- > 0;) {
         strides[i] = run * help_between(1, 2);
         run = strides[i] * (shape[i] > 0 ? shape[i] : 1);
@@ -180,7 +108,7 @@ static int check_made(cai_status status, const cai_error *err, int exists)
     return !status;
 }
 
-static void check_slice(const kind *k, const cai_array *a, const model *m)
+static void check_slice(const packed_kind *k, const cai_array *a, const model *m)
 {
     static model want;
     const int32_t axis = (int32_t)help_between(0, a->ndim - 1);
@@ -200,7 +128,7 @@ static void check_slice(const kind *k, const cai_array *a, const model *m)
     check_view(&view, k, &want, 1);
 }
 
-static void check_permute(const kind *k, const cai_array *a, const model *m)
+static void check_permute(const packed_kind *k, const cai_array *a, const model *m)
 {
     static model want;
     int32_t axes[3] = {0, 1, 2};
@@ -216,7 +144,7 @@ static void check_permute(const kind *k, const cai_array *a, const model *m)
     check_view(&view, k, &want, 1);
 }
 
-static void check_index(const kind *k, const cai_array *a, const model *m)
+static void check_index(const packed_kind *k, const cai_array *a, const model *m)
 {
     static model want;
     const int32_t axis = (int32_t)help_between(0, a->ndim - 1);
@@ -230,7 +158,7 @@ static void check_index(const kind *k, const cai_array *a, const model *m)
     CHECK_INT(view.ndim, a->ndim - 1);
 }
 
-static void check_ones(const kind *k, const cai_array *a, const model *m)
+static void check_ones(const packed_kind *k, const cai_array *a, const model *m)
 {
     const int32_t axis = (int32_t)help_between(0, a->ndim);
     int64_t shape[4] = {1, 1, 1, 1};
@@ -239,10 +167,7 @@ static void check_ones(const kind *k, const cai_array *a, const model *m)
     if (!check_made(cai_view_expand(a, axis, &view, &err), &err, 1)) return;
     check_view(&view, k, m, 0);
     CHECK_INT(view.shape[axis], 1);
-    if (check_made(cai_view_squeeze(&view, axis, &view, &err), &err, 1)) check_view(&view, k, m, 1);
-    if (check_made(cai_view_squeeze(a, CAI_ALL_AXES, &view, &err), &err, 1)) check_view(&view, k, m, 0);
-    if (a->shape[a->packed_axis] == 1)
-        (void)check_made(cai_view_squeeze(a, a->packed_axis, &view, &err), &err, 0);
+    if (check_made(cai_view_index(&view, axis, 0, &view, &err), &err, 1)) check_view(&view, k, m, 1);
     for (int32_t i = 0; i < a->ndim; i++) shape[i + 1] = a->shape[i];
     if (check_made(cai_view_broadcast(a, a->ndim + 1, shape, &view, &err), &err, 1)) check_view(&view, k, m, 0);
     if (a->shape[a->packed_axis] != 1) return;
@@ -250,28 +175,10 @@ static void check_ones(const kind *k, const cai_array *a, const model *m)
     (void)check_made(cai_view_broadcast(a, a->ndim + 1, shape, &view, &err), &err, 0);
 }
 
-/* Returns whether some packed axis of a view with these elements gives the values of the model in C order. */
-static int packed_as(const kind *k, const cai_array *elements, const model *m)
+/* The values in C order stay, whatever the shape. */
+static void reshape_to(const packed_kind *k, const cai_array *a, const model *m, int32_t ndim, const int64_t *shape)
 {
-    static model got;
-    cai_array tried = *elements;
-    for (int32_t axis = 0; axis < tried.ndim; axis++) {
-        const int64_t most = tried.shape[axis] * k->values;
-        tried.packed_axis = axis;
-        for (int64_t unused = 0; unused < k->values && unused <= most; unused++) {
-            tried.packed_extent = most - unused;
-            if (tried.size * k->values > MAX_VALUES) continue;
-            model_of(&tried, k->bits, k->values, &got);
-            if (got.count != m->count) continue;
-            if (!memcmp(got.bit, m->bit, (size_t)m->count * sizeof m->bit[0])) return 1;
-        }
-    }
-    return 0;
-}
-
-/* The values in C order stay, whatever the shape. A reshape is refused only if no packed axis gives them. */
-static void reshape_to(const kind *k, const cai_array *a, const model *m, int32_t ndim, const int64_t *shape)
-{
+    const int32_t last = a->ndim - 1;
     cai_array view, elements = *a;
     cai_error err;
     int exists;
@@ -279,21 +186,21 @@ static void reshape_to(const kind *k, const cai_array *a, const model *m, int32_
     elements.packed_extent = 0;
     elements.dtype.code = CAI_VOID;
     if (cai_view_reshape(&elements, ndim, shape, &elements, NULL)) return; /* needs a copy */
-    exists = packed_as(k, &elements, m);
-    if (a->packed_extent == 1 && cai_view_reshape(a, ndim, shape, &view, NULL)) return; /* many axes fit */
-    if (check_made(cai_view_reshape(a, ndim, shape, &view, &err), &err, exists)) check_view(&view, k, m, 0);
+    exists = a->packed_axis == last &&
+             (!a->size || shape[ndim - 1] == a->shape[last] || a->packed_extent % k->values == 0);
+    if (check_made(cai_view_reshape(a, ndim, shape, &view, &err), &err, exists)) {
+        check_view(&view, k, m, 0);
+        CHECK_INT(view.packed_axis, ndim - 1);
+    }
 }
 
-static void check_reshape(const kind *k, const cai_array *a, const model *m)
+static void check_reshape(const packed_kind *k, const cai_array *a, const model *m)
 {
     const int32_t last = a->ndim - 1;
     int64_t shape[4] = {1, 1, 1, 1};
     cai_array view;
     cai_error err;
-    if (check_made(cai_view_reshape(a, a->ndim, a->shape, &view, &err), &err, 1)) {
-        check_view(&view, k, m, 1);
-        CHECK_INT(view.packed_axis, a->packed_axis);
-    }
+    reshape_to(k, a, m, a->ndim, a->shape);
     shape[1] = a->size;
     for (int32_t ndim = 1; ndim < 4; ndim++) reshape_to(k, a, m, ndim, shape + (ndim == 1));
     shape[1] = shape[2] = 1;
@@ -311,7 +218,7 @@ static void check_reshape(const kind *k, const cai_array *a, const model *m)
 }
 
 /* Never refused. No two axes beside one another could be one, but for those of a packed axis. */
-static void check_coalesce(const kind *k, const cai_array *a, const model *m)
+static void check_coalesce(const packed_kind *k, const cai_array *a, const model *m)
 {
     cai_array view;
     cai_error err;
@@ -321,7 +228,7 @@ static void check_coalesce(const kind *k, const cai_array *a, const model *m)
     for (int32_t i = 0; i < view.ndim; i++) {
         CHECK(!a->size || view.shape[i] != 1 || i == view.packed_axis);
         if (!i || view.strides[i - 1] != view.shape[i] * view.strides[i]) continue;
-        CHECK(i - 1 == view.packed_axis || (i == view.packed_axis && a->packed_extent % k->values));
+        CHECK(i - 1 == view.packed_axis || i == view.packed_axis);
     }
 }
 
@@ -334,7 +241,7 @@ static int32_t unit_axis(const cai_array *a)
     return a->ndim - 1;
 }
 
-static void check_bytes(const kind *k, const cai_array *a)
+static void check_bytes(const packed_kind *k, const cai_array *a)
 {
     const int32_t axis = unit_axis(a);
     cai_array bytes, back;
@@ -358,18 +265,43 @@ static void check_bytes(const kind *k, const cai_array *a)
     CHECK_INT(back.packed_axis, axis);
 }
 
+/* A kernel finds the values as the model does: by the index of the element, and by bits in it. */
+static void check_kernel(const packed_kind *k, const cai_array *a, const model *m)
+{
+    static model got;
+    int64_t index[8] = {0};
+    cai_kernel_view view;
+    cai_error err;
+    if (!CHECK_INT(cai_kernel_view_of(a, &view, &err), CAI_OK)) return;
+    CHECK(view.itemsize == k->bytes && view.ndim == a->ndim);
+    CHECK_BYTES(view.shape, a->shape, (size_t)a->ndim * sizeof a->shape[0]);
+    model_open(a, &got);
+    for (int64_t n = 0; n < got.count; n++) {
+        int64_t at[8], value = index[a->packed_axis];
+        memcpy(at, index, sizeof at);
+        at[a->packed_axis] = value / k->values;
+        got.bit[n] = 8 * (uint64_t)(uintptr_t)(a->ndim == 1   ? cai_kernel_at1(&view, at[0])
+                                               : a->ndim == 2 ? cai_kernel_at2(&view, at[0], at[1])
+                                                              : cai_kernel_at3(&view, at[0], at[1], at[2]));
+        got.bit[n] += (uint64_t)(value % k->values * k->bits);
+        next_index(got.ndim, got.shape, index);
+    }
+    CHECK_BYTES(got.bit, m->bit, (size_t)got.count * sizeof got.bit[0]);
+}
+
 static void check_views(void)
 {
     static model m;
     for (int32_t round = 0; round < 20000; round++) {
-        const kind *k = &kinds[help_between(0, KINDS - 1)];
+        const packed_kind *k = random_kind();
         char text[200];
         cai_array a;
         (void)random_array(k, &a);
         (void)cai_array_text(&a, text, (int32_t)sizeof text);
         cai_test_note(text);
         CHECK_INT(cai_array_check(&a, NULL), CAI_OK);
-        model_of(&a, k->bits, k->values, &m);
+        model_of(&a, k, &m);
+        check_kernel(k, &a, &m);
         check_slice(k, &a, &m);
         check_permute(k, &a, &m);
         check_index(k, &a, &m);
@@ -380,7 +312,7 @@ static void check_views(void)
     }
     cai_test_note("");
     printf("%lld views of packed arrays, %lld refused\n", (long long)made, (long long)refused);
-    CHECK(made > 200000 && refused > 10000);
+    CHECK(made > 100000 && refused > 50000);
 }
 
 /* ------------------------------------------------------------------ single cases */
@@ -408,7 +340,7 @@ static void check_arguments(void)
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, -1, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
             "ndim = -1 is not in 0..64");
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, 1, NULL, 0, NULL, memory, &e), CAI_ERR_ARGUMENT, &e,
-            "cai_array_init_packed: shape is NULL");
+            "the argument shape is NULL");
     refuses(cai_array_init_packed(&a, CAI_INT4_X2, 1, wrong, 0, NULL, memory, &e), CAI_ERR_SHAPE, &e,
             "shape[0] = -1 is negative");
     refuses(cai_array_init_packed(&a, CAI_CODE('f', 1, 28), 1, shape, 0, NULL, memory, &e), CAI_ERR_ARGUMENT,
@@ -455,22 +387,22 @@ static void check_foreign(void)
     refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "must_understand = 0x1 has bits of a later version");
     b = a;
     b.packed_axis = 2;
-    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 2 is not one of 2 axes: dtype.code = 0x1c6901 is packed");
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 2 does not fit ndim = 2, dtype.code = 0x1c6901");
     b.packed_axis = -2;
-    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = -2 is not one of 2 axes: dtype.code = 0x1c6901 is packed");
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = -2 does not fit ndim = 2, dtype.code = 0x1c6901");
     b.packed_axis = -1;
-    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = -1 is not one of 2 axes: dtype.code = 0x1c6901 is packed");
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = -1 does not fit ndim = 2, dtype.code = 0x1c6901");
     refuses(cai_expect(&b, "b", CAI_INT4_X2, 2, 0, &e), CAI_ERR_ABI, &e,
-            "b: packed_axis = -1 is not one of 2 axes: dtype.code = 0x1c6901 is packed");
+            "b: packed_axis = -1 does not fit ndim = 2, dtype.code = 0x1c6901");
     b.ndim = 0;
     CHECK_INT(cai_array_check(&b, &e), CAI_OK);
     b.packed_axis = -2;
-    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = -2 is not one of 0 axes: dtype.code = 0x1c6901 is packed");
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = -2 does not fit ndim = 0, dtype.code = 0x1c6901");
     b.packed_axis = 0;
-    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 0 is not one of 0 axes: dtype.code = 0x1c6901 is packed");
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 0 does not fit ndim = 0, dtype.code = 0x1c6901");
     b = a;
     b.dtype.code = CAI_INT4;
-    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 1 is not -1: dtype.code = 0xc6901 is not packed");
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_axis = 1 does not fit ndim = 2, dtype.code = 0xc6901");
     b = a;
     b.dtype.bits = 0; /* by a maker that fills in the code alone */
     refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e,
@@ -483,7 +415,7 @@ static void check_foreign(void)
         CHECK_INT(cai_array_check(&b, &e), extent == 7 || extent == 8 ? CAI_OK : CAI_ERR_ABI);
     }
     b.packed_extent = 9;
-    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_extent = 9 does not fill 4 elements of 2 values");
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_extent = 9 does not fill 4 elements of 2 values of 4 bits");
 }
 
 /* A code below 8 bits says bits and itemsize. A maker that writes others means another layout of the values. */
@@ -534,7 +466,7 @@ static void check_contradictions(void)
     CHECK_INT(cai_array_check(&a, &e), CAI_OK);
     a.dtype.bits = 0;
     refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e,
-            "dtype.code = 0x186601 is packed, but itemsize = 1 and bits = 0 leave no 2 values");
+            "packed_extent = 16 does not fill 8 elements of 1 values of 0 bits");
     a.dtype.code = CAI_CODE('f', 1, 42);
     a.packed_axis = -1;
     CHECK_INT(cai_array_check(&a, &e), CAI_OK);
@@ -553,9 +485,9 @@ static void check_later(void)
     CHECK_STR(cai_dtype_name(a.dtype.code), "unknown");
     CHECK_INT(cai_dtype_values(&a.dtype), 5);
     refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e,
-            "packed_axis = -1 is not one of 2 axes: dtype.code = 0x556902 is packed");
+            "packed_axis = -1 does not fit ndim = 2, dtype.code = 0x556902");
     a.packed_axis = 1;
-    refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e, "packed_extent = 0 does not fill 12 elements of 5 values");
+    refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e, "packed_extent = 0 does not fill 12 elements of 5 values of 3 bits");
     a.packed_extent = 58;
     CHECK_INT(cai_array_check(&a, &e), CAI_OK);
     CHECK_INT(cai_view_slice(&a, 1, 2, 10, 1, &view, &e), CAI_OK);
@@ -567,7 +499,7 @@ static void check_later(void)
     CHECK_INT(cai_view_reinterpret(&a, &dtype, &view, &e), CAI_OK);
     CHECK_INT(view.packed_axis, -1);
     a.dtype.code = CAI_CODE('i', 2, 0x65); /* a later dtype that is not packed */
-    refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e, "packed_axis = 1 is not -1: dtype.code = 0x656902 is not packed");
+    refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e, "packed_axis = 1 does not fit ndim = 2, dtype.code = 0x656902");
     a.packed_axis = -1;
     a.packed_extent = 0;
     CHECK_INT(cai_array_check(&a, &e), CAI_OK);
@@ -585,17 +517,17 @@ static void check_order(void)
     CHECK(a.flags & CAI_C_CONTIGUOUS); /* its elements are */
     CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 2, 0, &e), CAI_OK);
     refuses(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_C_CONTIGUOUS, &e), CAI_ERR_EXPECT, &e,
-            "a: expected int4_x2, 2-D, C-contiguous; got int4_x2, 2-D, strides (6, 1), 4 values along axis 0");
+            "a: expected int4_x2, 2-D, C-contiguous; got int4_x2, 2-D of 4 values along axis 0, strides (6, 1)");
     CHECK_INT(cai_view_permute(&a, NULL, &a, &e), CAI_OK);
     CHECK(a.flags & CAI_F_CONTIGUOUS);
     refuses(cai_expect(&a, "a", CAI_ANY_DTYPE, 2, CAI_F_CONTIGUOUS, &e), CAI_ERR_EXPECT, &e,
-            "a: expected 2-D, F-contiguous; got int4_x2, 2-D, strides (1, 6), 4 values along axis 1");
+            "a: expected 2-D, F-contiguous; got int4_x2, 2-D of 4 values along axis 1, strides (1, 6)");
     CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 2, shape, 1, NULL, memory, &e), CAI_OK);
     CHECK_INT(cai_view_permute(&a, NULL, &a, &e), CAI_OK);
     CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_F_CONTIGUOUS, &e), CAI_OK);
     refuses(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_F_CONTIGUOUS | CAI_WRITABLE | CAI_C_CONTIGUOUS, &e),
-            CAI_ERR_EXPECT, &e, "a: expected int4_x2, 2-D, C-contiguous, F-contiguous, writable; got int4_x2, 2-D, "
-                                "strides (1, 3), 6 values along axis 0");
+            CAI_ERR_EXPECT, &e, "a: expected int4_x2, 2-D, C-contiguous, F-contiguous, writable; got int4_x2, 2-D of 6 "
+                                "values along axis 0, strides (1, 3)");
     CHECK_INT(cai_array_init_packed(&a, CAI_INT4_X2, 2, column, 0, NULL, memory, &e), CAI_OK);
     CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_C_CONTIGUOUS, &e), CAI_ERR_EXPECT);
     CHECK_INT(cai_expect(&a, "a", CAI_INT4_X2, 2, CAI_F_CONTIGUOUS, &e), CAI_OK);
@@ -610,7 +542,7 @@ static void check_order(void)
 /* One element without axes: its values lie along no axis, so no view has more axes than it. */
 static void check_one_element(void)
 {
-    static const char says[] = "no axis has the values of an element (as bytes: cai_view_reinterpret)";
+    static const char says[] = "axis -1 cannot be added: an element is 2 values (as bytes: cai_view_reinterpret)";
     const int64_t shape[2] = {2, 32}, one[1] = {1};
     cai_array a, view;
     cai_dtype dtype;
@@ -720,7 +652,7 @@ static void check_bit_field(void)
     CHECK_INT(cai_dtype_parse("|t3", 3, 0, &dtype, NULL), CAI_OK);
     dtype.bits = 0; /* a struct filled by hand */
     refuses(cai_array_init_dtype(&a, &dtype, 1, shape, strides, 4096, &e), CAI_ERR_STRIDES, &e,
-            "strides must be NULL for a bit field: bytes cannot address bits");
+            "strides must be None or NULL for a bit field: bytes cannot address bits");
 }
 
 /* A dictionary says nothing of values. */

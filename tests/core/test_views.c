@@ -250,36 +250,13 @@ static void check_index(void)
     CHECK(help_filled(&out, sizeof out));
 }
 
-/* ------------------------------------------------------------------ squeeze, expand */
+/* ------------------------------------------------------------------ expand */
 
 /* Neither changes the order of elements. */
 static void check_same_elements(cai_status status, int32_t ndim, const int64_t *shape)
 {
     memcpy(expected, elements, sizeof expected[0] * (size_t)a.size);
     check_view(status, ndim, shape, a.size, CAI_WRITABLE);
-}
-
-static void check_squeeze(void)
-{
-    int64_t shape[4];
-    int32_t axis, i, ndim = 0;
-    for (i = 0; i < a.ndim; i++) {
-        if (a.shape[i] != 1) shape[ndim++] = a.shape[i];
-    }
-    check_same_elements(cai_view_squeeze(&a, CAI_ALL_AXES, &out, &err), ndim, shape);
-    for (axis = -a.ndim; axis < a.ndim; axis++) {
-        int32_t gone = axis < 0 ? axis + a.ndim : axis;
-        cai_status status = cai_view_squeeze(&a, axis, &out, &err);
-        if (a.shape[gone] != 1) {
-            check_refused(status, CAI_ERR_VIEW, gone);
-            continue;
-        }
-        for (i = 0; i < a.ndim - 1; i++) shape[i] = a.shape[i + (i >= gone)];
-        check_same_elements(status, a.ndim - 1, shape);
-    }
-    CHECK_INT(cai_view_squeeze(&a, a.ndim, &out, &err), CAI_ERR_VIEW);
-    CHECK_INT(cai_view_squeeze(&a, -a.ndim - 1, &out, &err), CAI_ERR_VIEW);
-    CHECK(help_filled(&out, sizeof out));
 }
 
 static void check_expand(void)
@@ -569,8 +546,7 @@ static void check_all(int thorough)
     if (thorough) check_slice();
     describe(&a, "index");
     check_index();
-    describe(&a, "squeeze, expand");
-    check_squeeze();
+    describe(&a, "expand");
     check_expand();
     describe(&a, "broadcast");
     check_broadcast();
@@ -698,7 +674,7 @@ static void check_dimensions(void)
     CHECK_INT(out.ndim, 63);
     CHECK_INT(cai_view_expand(&out, 63, &out, &err), CAI_OK);
     CHECK_INT(out.ndim, 64);
-    CHECK_INT(cai_view_squeeze(&a, CAI_ALL_AXES, &out, &err), CAI_OK);
+    CHECK_INT(cai_view_coalesce(&a, &out, &err), CAI_OK);
     CHECK_INT(out.ndim, 0);
     CHECK_INT(cai_view_reshape(&out, 64, ones, &out, &err), CAI_OK);
     CHECK_INT(out.ndim, 64);
@@ -722,10 +698,6 @@ static cai_status call_slice(cai_array *x, cai_array *to, cai_error *e)
 static cai_status call_index(cai_array *x, cai_array *to, cai_error *e)
 {
     return cai_view_index(x, 0, 1, to, e);
-}
-static cai_status call_squeeze(cai_array *x, cai_array *to, cai_error *e)
-{
-    return cai_view_squeeze(x, CAI_ALL_AXES, to, e);
 }
 static cai_status call_expand(cai_array *x, cai_array *to, cai_error *e)
 {
@@ -754,10 +726,9 @@ static cai_status call_values(cai_array *x, cai_array *to, cai_error *e)
     return cai_view_values(x, to, e);
 }
 
-static const view_call calls[] = {call_permute, call_slice,     call_index,       call_squeeze,
-                                  call_expand,  call_broadcast, call_reshape,     call_reinterpret,
-                                  call_coalesce, call_values};
-enum { CALLS = 10 };
+static const view_call calls[] = {call_permute,   call_slice,   call_index,       call_expand,  call_broadcast,
+                                  call_reshape,   call_reinterpret, call_coalesce, call_values};
+enum { CALLS = 9 };
 
 static void no_release(cai_array *self)
 {

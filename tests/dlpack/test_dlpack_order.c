@@ -341,7 +341,8 @@ static void check_calls(void)
     GOOD(export_to(w, w->s1, 0)); /* the consumer is on the array's own stream */
     CHECK_INT(calls(w, "stream_capture"), 1);
     drop(w);
-    CHECK_INT(cai_sim_calls(w->sim), 1);
+    CHECK_INT(calls(w, "capture_mode"), 2); /* of the release */
+    CHECK_INT(cai_sim_calls(w->sim), 3);
     CHECK_INT(w->released, 1);
     end(w);
 
@@ -615,7 +616,8 @@ static void check_nothing_to_order(void)
     GOOD(export_to(w, 0, 0));
     drop(w);
     CHECK_INT(w->released, 1);
-    CHECK_INT(cai_sim_calls(w->sim), 0);
+    CHECK_INT(calls(w, "capture_mode"), 2); /* of the release */
+    CHECK_INT(cai_sim_calls(w->sim), 2);
     end(w);
 
     w = open(count_release);
@@ -627,7 +629,8 @@ static void check_nothing_to_order(void)
     GOOD(export_to(w, 0, 0));
     drop(w);
     CHECK_INT(w->released, 1);
-    CHECK_INT(cai_sim_calls(w->sim), 0);
+    CHECK_INT(calls(w, "capture_mode"), 2); /* of the release */
+    CHECK_INT(cai_sim_calls(w->sim), 2);
     end(w);
 }
 
@@ -788,6 +791,69 @@ static void check_capture_elsewhere(void)
     CHECK_INT(mode, 0); /* as it was */
     CHECK_INT(cai_sim_capture_end(w->sim, w->elsewhere, NULL), 0);
     end(w);
+}
+
+/* An owner that frees memory and notes CUDA's answer: 900 in a thread whose mode a capture forbids. */
+static uint64_t apart;
+static int32_t freed_with;
+
+static void free_noting(cai_array *array)
+{
+    world *w = (world *)array->owner;
+    array->release = NULL;
+    freed_with = cai_sim_free(w->sim, apart);
+    w->released++;
+}
+
+/* Drops the tensor while thread 7 captures `captured` globally. `expected` is what the free returns. */
+static void drop_beside_capture(world *w, uint64_t captured, int32_t expected)
+{
+    int32_t mode = 0;
+    freed_with = -1;
+    cai_sim_run(w->sim);
+    cai_sim_host_thread(w->sim, 7);
+    CHECK_INT(cai_sim_set_context(w->sim, cai_sim_primary(w->sim, 0)), 0);
+    CHECK_INT(cai_sim_capture_begin(w->sim, captured, CAI_SIM_MODE_GLOBAL), 0);
+    cai_sim_host_thread(w->sim, 0);
+    drop(w);
+    CHECK_INT(w->released, 1);
+    CHECK_INT(freed_with, expected);
+    CHECK_INT(calls(w, "capture_mode") % 2, expected != 0);
+    CHECK_INT(w->cuda->capture_mode(w->cuda->self, &mode), 0);
+    CHECK_INT(mode, 0); /* as it was */
+    CHECK_INT(w->cuda->capture_mode(w->cuda->self, &mode), 0);
+    cai_sim_host_thread(w->sim, 7);
+    CHECK_INT(cai_sim_capture_end(w->sim, captured, NULL), expected ? 901 : 0);
+    cai_sim_host_thread(w->sim, 0);
+}
+
+/* What a deleter gives back at once ends no capture of another thread. */
+static void check_released_beside_captures(void)
+{
+    static const int64_t empty[1] = {0};
+    int32_t i;
+    for (i = 0; i < 5; i++) {
+        world *w = open(free_noting);
+        const uint64_t s3 = cai_sim_stream_create(w->sim, 1);
+        uint64_t to;
+        apart = cai_sim_alloc(w->sim, CAI_SIM_MEM_DEVICE, BYTES);
+        to = i == 1 ? w->s2 : w->s1; /* 0: the array's own stream; 1: its stream waits */
+        if (i == 2) w->array.memory = CAI_MEMORY_HOST;
+        if (i == 3) {
+            w->array.release = NULL;
+            GOOD(cai_array_init(&w->array, CAI_FLOAT32, 1, empty, NULL, NULL, &err));
+            w->array.memory = CAI_MEMORY_DEVICE;
+            w->array.device = 0;
+            cai_array_own(&w->array, free_noting, w);
+        }
+        if (i == 2) w->array.sync = CAI_SYNC_NONE;
+        GOOD(export_to(w, to, i == 1 ? CAI_DLPACK_STREAMS_LIVE : 0));
+        if (i == 4) CHECK(cai_sim_fail_op(w->sim, "capture_mode", 1, 999)); /* given back all the same */
+        drop_beside_capture(w, s3, i == 4 ? 900 : 0);
+        CHECK_INT(cai_sim_stream_destroy(w->sim, s3), 0);
+        if (i == 4) (void)cai_sim_free(w->sim, apart);
+        end(w);
+    }
 }
 
 /* -------------------------------------------------------------------- failures */
@@ -1034,6 +1100,7 @@ static void run(void)
     check_graph();
     check_graph_at_limit();
     check_capture_elsewhere();
+    check_released_beside_captures();
     check_full_list_in_capture();
     check_refusals();
     check_refused_arguments();

@@ -194,6 +194,7 @@ static void check_one_lane(void)
         taken++;
         CHECK_INT(cai_array_check(&a, NULL), CAI_OK);
         CHECK_INT(a.dtype.code, r->packed);
+        CHECK_INT((a.flags & CAI_HAD_STRIDES) != 0, t.strides != NULL);
         check_bits(&t, strides, r, &a);
         check_back(&t, strides, &a);
     }
@@ -287,7 +288,7 @@ static void check_too_many(void)
 
 static void check_rows(void)
 {
-    int64_t shape[2] = {4, 5}, numbers[4], gap[2] = {8, 2}, huge[2] = {INT64_MAX - 1, 1};
+    int64_t shape[2] = {4, 5}, numbers[4], gap[2] = {8, 2}, huge[2] = {INT64_MAX - 1, 1}, most = INT64_MAX;
     cai_dl_tensor t = tensor_of(dtype_of(17, 4, 1), 2, shape, NULL), out;
     cai_array a;
     cai_error e;
@@ -296,13 +297,20 @@ static void check_rows(void)
     CHECK_INT(cai_array_init_packed(&a, CAI_FLOAT4_E2M1FN_X2, 2, shape, 1, NULL, memory, &e), CAI_OK);
     a.sync = CAI_SYNC_NONE;
     a.memory = CAI_MEMORY_HOST;
+    memset(numbers, 0x5a, sizeof numbers);
     refuses(cai_dlpack_lend(&a, 0, numbers, &out, &e), CAI_ERR_EXPORT, &e,
             "shape[1] = 5 values do not fill elements of 2 (CAI_DLPACK_ONE_LANE)");
+    CHECK_INT(numbers[0], 0x5a5a5a5a5a5a5a5a); /* on failure nothing is stored */
     CHECK_INT(cai_array_init_packed(&a, CAI_FLOAT4_E2M1FN_X2, 2, shape, 0, NULL, memory, &e), CAI_OK);
     a.sync = CAI_SYNC_NONE;
     a.memory = CAI_MEMORY_HOST;
     refuses(cai_dlpack_lend(&a, 0, numbers, &out, &e), CAI_ERR_EXPORT, &e,
             "strides: the values of an element lie along axis 0, a reader of lanes takes axis 1 (CAI_DLPACK_ONE_LANE)");
+    CHECK_INT(cai_array_init_packed(&a, CAI_INT1_X8, 1, &most, 0, NULL, memory, &e), CAI_OK);
+    a.sync = CAI_SYNC_NONE;
+    a.memory = CAI_MEMORY_HOST;
+    refuses(cai_dlpack_lend(&a, 0, numbers, &out, &e), CAI_ERR_EXPORT, &e,
+            "shape[0] = 9223372036854775807 values do not fill elements of 8 (CAI_DLPACK_ONE_LANE)");
     CHECK_INT(cai_array_init_packed(&a, CAI_FLOAT4_E2M1FN_X2, 2, shape, 1, gap, memory, &e), CAI_OK);
     a.sync = CAI_SYNC_NONE;
     a.memory = CAI_MEMORY_HOST;
@@ -318,8 +326,10 @@ static void check_rows(void)
     CHECK_INT(cai_array_init_packed(&a, CAI_FLOAT4_E2M1FN_X2, 2, shape, 1, huge, memory, &e), CAI_OK);
     a.sync = CAI_SYNC_NONE;
     a.memory = CAI_MEMORY_HOST;
+    memset(numbers, 0x5a, sizeof numbers);
     refuses(cai_dlpack_lend(&a, CAI_DLPACK_ONE_LANE, numbers, &out, &e), CAI_ERR_EXPORT, &e,
             "strides[0] = -9223372036854775806 bytes exceeds 64 bits in values");
+    CHECK_INT(numbers[3], 0x5a5a5a5a5a5a5a5a);
 }
 
 /* A byte for each value: the mark of the versioned struct, both ways. */

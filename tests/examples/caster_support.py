@@ -51,6 +51,10 @@ SHARED = [
     ("stream 2 is named elsewhere", " || now != array->thread)", ")"),
     ("the stream of an argument goes first", "to = {array.stream, from, true};", "(void)to, (void)from;"),
     ("what a capture holds is lost", "kept = is_captured ?", "kept = is_captured && false ?"),
+    ("a call with an array retries nothing", "    if (of->kept) settle_kept(of);\n    cai_python_release(&of->py, &array, 1);",
+     "    cai_python_release(&of->py, &array, 1);"),
+    ("a call that makes an array retries nothing", "    if (of->kept) settle_kept(of);\n    PyObject *const made", "    PyObject *const made"),
+    ("a drain retries nothing", "    if (of && of->kept) settle_kept(of);\n", ""),
     ("what a function has moved stays", "    if (!of) return;\n    if (of->kept)", "    if (!of || !array.release) return;\n    if (of->kept)"),
     ("results by a call of the type", "| Py_TPFLAGS_DISALLOW_INSTANTIATION", ""),
     ("no exchange in C", "if (cai_python_offer(of->type, &exchange)) return -1;", "(void)exchange;"),
@@ -247,6 +251,13 @@ def check_drain(saxpy: Callable[..., Any], more: Any) -> None:
     more.run()
     more.drain()
     same("given back by a drain", sys.getrefcount(x), before)
+    saxpy(1.0, x, x, stream)
+    more.run()
+    y = Array(data=(more.memory(), False))
+    saxpy(1.0, y, y, stream)
+    same("given back by the next call on the stream", sys.getrefcount(x), before)
+    more.run()
+    more.drain()
 
 
 def check_host_results(more: Any) -> None:
@@ -365,16 +376,23 @@ def check_argument_streams(more: Any) -> None:
 
 
 def check_captures(more: Any) -> None:
-    """What is dropped while its stream captures is released after the capture, by the next call."""
-    stream = more.new_stream()
-    made, before = more.made(6, stream, True), more.released()
-    same("a capture begins", more.capture(stream, True), 0)
-    del made
-    same("not released in a capture", more.released() - before, 0)
-    same("a capture ends", more.capture(stream, False), 0)
-    more.only(Array())
-    settle(more)
-    same("released after the capture", more.released() - before, 1)
+    """What is dropped while its stream captures is released after the capture, by the next call of any kind."""
+    other = more.new_stream()
+    for what, call in (("takes an array", lambda: more.only(Array())), ("makes one", lambda: more.made(6, other, True)),
+                       ("drains", more.drain)):  # fmt: skip
+        stream = more.new_stream()
+        made, before = more.made(6, stream, True), more.released()
+        same("a capture begins", more.capture(stream, True), 0)
+        del made
+        later = call()
+        same(f"not released in a capture by a call that {what}", more.released() - before, 0)
+        same("a capture ends", more.capture(stream, False), 0)
+        again = call()
+        more.run()
+        more.poll()
+        same(f"released after the capture by a call that {what}", more.released() - before, 1)
+        del later, again
+        settle(more)
 
 
 def check_empty(more: Any) -> None:

@@ -272,7 +272,7 @@ static void host_array(const char *typestr)
 
 static void test_not_exported(void)
 {
-    const int32_t narrow[2] = {CAI_BFLOAT16, CAI_FLOAT8_E5M2};
+    const int32_t narrow[] = {CAI_BFLOAT16, CAI_FLOAT8_E5M2, CAI_INT4, CAI_UINT1_X8, CAI_FLOAT6_E2M3FN_X4};
     int i;
     host_array("@f4");
     check_error(cai_array_struct_export(NULL, NULL, numbers, &made, &err), CAI_ERR_ARGUMENT, 0, -1,
@@ -285,12 +285,12 @@ static void test_not_exported(void)
     CHECK(help_filled(&made, sizeof made));
     a.mask = &b;
     not_exported(&a, CAI_ERR_EXPORT, CAI_ENTRY_MASK, -1, "mask: the struct cannot contain one");
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < (int)(sizeof narrow / sizeof narrow[0]); i++) {
         const int64_t shape[1] = {3};
+        char text[100];
+        snprintf(text, sizeof text, "typestr: typekind and itemsize cannot express %s", cai_dtype_name(narrow[i]));
         CHECK_INT(cai_array_init(&a, narrow[i], 1, shape, NULL, elements, &err), CAI_OK);
-        not_exported(&a, CAI_ERR_EXPORT, CAI_ENTRY_TYPESTR, -1,
-                     i ? "typestr: typekind and itemsize cannot express float8_e5m2"
-                       : "typestr: typekind and itemsize cannot express bfloat16");
+        not_exported(&a, CAI_ERR_EXPORT, CAI_ENTRY_TYPESTR, -1, text);
     }
     host_array("|t3");
     not_exported(&a, CAI_ERR_EXPORT, CAI_ENTRY_TYPESTR, -1,

@@ -295,6 +295,40 @@ static void check_copy_faults(void)
     CHECK_INT(waits, 1);
 }
 
+static int32_t waits_and_fails(void *self, uint64_t on)
+{
+    CHECK_INT(cai_sim_cuda(sim_b)->stream_synchronize(self, on), 0);
+    return 999;
+}
+
+/* The wait fails, and the memory cannot be kept: it is closed at once, beside a capture of thread 7. */
+static void check_closed_beside_capture(void)
+{
+    const int64_t shape[1] = {8};
+    struct cai_ipc_v0 d;
+    cai_array x, y;
+    uint64_t captured;
+    open_ab();
+    x = array_at(CAI_FLOAT32, 0, 1, shape, NULL);
+    d = exported(&x);
+    cai_sim_host_thread(sim_b, 7);
+    CHECK_INT(cai_sim_set_context(sim_b, cai_sim_primary(sim_b, 1)), 0);
+    captured = cai_sim_stream_create(sim_b, 1);
+    CHECK_INT(cai_sim_capture_begin(sim_b, captured, CAI_SIM_MODE_GLOBAL), 0);
+    cai_sim_host_thread(sim_b, 0);
+    cuda_b.stream_synchronize = waits_and_fails;
+    CHECK_INT(cai_sim_fail_op(sim_b, "event_create", 1, 2), 1);
+    cai_sim_log_clear(sim_b);
+    BAD(cai_ipc_import_copy(&ipc_b, &d, &manager, stream, &y, &err), CAI_ERR_CUDA, "999");
+    cuda_b = *cai_sim_cuda(sim_b);
+    CHECK_INT(cai_sim_calls_of(sim_b, "ipc_close") * 100 + ipc_b.used * 10 + ipc_b.failed, 100);
+    cai_sim_host_thread(sim_b, 7);
+    CHECK_INT(cai_sim_capture_end(sim_b, captured, NULL), 0); /* it is as it was */
+    CHECK_INT(cai_sim_stream_destroy(sim_b, captured), 0);
+    cai_sim_host_thread(sim_b, 0);
+    close_ab();
+}
+
 /* ------------------------------------------------------------------ tables */
 static int crooked_ipc(void *ctx, void *ptr, void *handle, void **base)
 {
@@ -393,6 +427,7 @@ int main(void)
     check_copies();
     check_copy_refused();
     check_copy_faults();
+    check_closed_beside_capture();
     check_tables();
     check_tables_refused();
     return cai_test_end();

@@ -8,6 +8,7 @@
 #include "cai_layout.h"
 #include "cai_test.h"
 #include "cai_test_help.h"
+#include "packed_model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -355,6 +356,9 @@ static void test_refused(void)
     layout.shape[2] = -1;
     CHECK_INT(cai_layout_plan(&layout, &dtype, &error), CAI_ERR_SHAPE);
     CHECK_STR(error.message, "shape[2] = -1: the least is 0");
+    layout.shape[2] = INT64_MIN;
+    CHECK_INT(cai_layout_plan(&layout, &dtype, &error), CAI_ERR_SHAPE);
+    CHECK_STR(error.message, "shape[2] = -9223372036854775808: the least is 0");
     layout = good;
     layout.halo_low[1] = 2;
     layout.halo_high[1] = 4;
@@ -606,6 +610,7 @@ static void test_domain_of(void)
     const cai_dtype dtype = help_void(4);
     cai_array a, b;
     cai_grid_field fields[2], turned[2];
+    const int64_t least[2] = {INT64_MIN, 0};
     int64_t extents[3] = {7, 7, 7}, zero[1] = {7};
     CHECK_INT(cai_array_init_dtype(&a, &dtype, 3, a_shape, NULL, 0x1000, &error), CAI_OK);
     CHECK_INT(cai_array_init_dtype(&b, &dtype, 2, b_shape, NULL, 0x1000, &error), CAI_OK);
@@ -627,6 +632,9 @@ static void test_domain_of(void)
     CHECK_INT(cai_domain_of(fields, 2, "IJK", extents, &error), CAI_ERR_SHAPE);
     CHECK_INT(error.index, 1);
     CHECK_INT(cai_domain_of(fields, 2, "IJK", extents, NULL), CAI_ERR_SHAPE);
+    fields[1].halo_high = least;
+    CHECK_INT(cai_domain_of(fields, 2, "IJK", extents, &error), CAI_ERR_SHAPE);
+    CHECK_STR(error.message, "halo_high[0] = -9223372036854775808: what is left is 80");
     fields[1].halo_high = all;
     CHECK_INT(cai_domain_of(fields, 2, "K", zero, &error), CAI_OK);
     CHECK_INT(zero[0], 0);
@@ -723,6 +731,94 @@ static void test_page(void)
     CHECK_INT(make_field((int64_t)1 << 40, (int64_t)1 << 40, 1, &block, &field, &domain, &error), CAI_ERR_SHAPE);
 }
 
+/* ------------------------------------------------------------------ packed dtypes */
+/* A layout counts elements. Its values are all in the block, no two at one place, along the innermost axis. */
+static void test_packed_plans(void)
+{
+    static const char *const presets[] = {"C", "F", "gtx86", "gtmc", "gtcuda", "gt:gpu"};
+    static unsigned char block[MOST_BYTES], used[8 * MOST_BYTES];
+    static model m;
+    int32_t round;
+    for (round = 0; round < 2000; ++round) {
+        const packed_kind *k = random_kind();
+        cai_layout layout;
+        cai_dtype dtype;
+        cai_array array;
+        int64_t n;
+        int32_t i;
+        memset(&layout, 0, sizeof layout);
+        CHECK_INT(cai_layout_preset(&layout, presets[round % 6], "IJK", &error), CAI_OK);
+        for (i = 0; i < 3; ++i) layout.shape[i] = help_between(2, 5);
+        CHECK_INT(cai_dtype_of(k->packed, &dtype, &error), CAI_OK);
+        if (k->bytes == 3) layout.alignment = 0; /* no power of two */
+        CHECK_INT(cai_layout_plan(&layout, &dtype, &error), CAI_OK);
+        CHECK_INT(cai_array_init_dtype(&array, &dtype, 3, layout.shape, layout.strides,
+                                       (uint64_t)(uintptr_t)block +
+                                           (uint64_t)cai_layout_offset(&layout, (uint64_t)(uintptr_t)block),
+                                       &error), CAI_OK);
+        CHECK_INT(layout.map[array.packed_axis], 2);
+        model_of(&array, k, &m);
+        CHECK_INT(m.count, array.size * k->values);
+        memset(used, 0, sizeof used);
+        for (n = 0; n < m.count * k->bits; ++n) {
+            const uint64_t bit = m.bit[n / k->bits] + (uint64_t)(n % k->bits) - 8 * (uint64_t)(uintptr_t)block;
+            if (!CHECK(bit < 8 * (uint64_t)layout.nbytes && !used[bit])) break;
+            used[bit] = 1;
+        }
+        CHECK_INT(cai_layout_check(&layout, &array, &error), CAI_OK);
+        CHECK_INT(cai_layout_of(&array, &layout, &error), CAI_OK);
+        for (i = 0; i < 3; ++i) CHECK(layout.shape[i] == array.shape[i] && layout.strides[i] == array.strides[i]);
+    }
+}
+
+/* A halo counts elements, too. What is behind the domain may have unused bits. */
+static void test_packed_domains(void)
+{
+    static unsigned char block[MOST_BYTES];
+    static model whole, part, want, got;
+    int32_t round;
+    for (round = 0; round < 5000; ++round) {
+        const packed_kind *k = random_kind();
+        int64_t shape[3], low[3], high[3];
+        int32_t ndim, i;
+        const int32_t axis = random_values(k, &ndim, shape);
+        cai_array array, view;
+        CHECK_INT(cai_array_init_packed(&array, k->packed, ndim, shape, axis, NULL, block, &error), CAI_OK);
+        model_of(&array, k, &whole);
+        want = whole;
+        for (i = 0; i < ndim; ++i) {
+            const int64_t values = i == axis ? k->values : 1;
+            int64_t end;
+            low[i] = help_between(0, array.shape[i]);
+            high[i] = help_between(0, array.shape[i] - low[i]);
+            end = (array.shape[i] - high[i]) * values;
+            if (end > shape[i]) end = shape[i];
+            if (low[i] + high[i] == array.shape[i]) end = low[i] * values;
+            part = want;
+            model_take(&part, i, low[i] * values, end - low[i] * values, &want);
+        }
+        CHECK_INT(cai_view_domain(&array, low, high, &view, &error), CAI_OK);
+        CHECK_INT(cai_array_check(&view, &error), CAI_OK);
+        model_of(&view, k, &got);
+        CHECK_INT(got.count, want.count);
+        CHECK_BYTES(got.bit, want.bit, (size_t)want.count * sizeof want.bit[0]);
+    }
+}
+
+/* The packed axis keeps its values wherever it goes, and is not dropped. */
+static void test_packed_dims(void)
+{
+    static unsigned char block[64];
+    static const int64_t shape[2] = {3, 7}, one[2] = {3, 2};
+    cai_array array, view;
+    CHECK_INT(cai_array_init_packed(&array, CAI_INT4_X2, 2, shape, 1, NULL, block, &error), CAI_OK);
+    CHECK_INT(cai_view_dims(&array, "IJ", "JKI", &view, &error), CAI_OK);
+    CHECK(view.packed_axis == 0 && view.packed_extent == 7 && view.shape[0] == 4 && view.strides[0] == 1);
+    CHECK_INT(cai_array_init_packed(&array, CAI_INT4_X2, 2, one, 1, NULL, block, &error), CAI_OK);
+    CHECK_INT(cai_view_dims(&array, "IJ", "I", &view, &error), CAI_ERR_VIEW);
+    CHECK_STR(error.message, "axis 1 cannot be dropped: an element is 2 values (as bytes: cai_view_reinterpret)");
+}
+
 int main(int count, char **arguments)
 {
     const int64_t plans = count > 1 ? atoll(arguments[1]) : 200000;
@@ -741,6 +837,9 @@ int main(int count, char **arguments)
     test_domain_view();
     test_dims();
     test_domain_of();
+    test_packed_plans();
+    test_packed_domains();
+    test_packed_dims();
     test_page();
     CHECK_INT(cai_layout_offset(NULL, 8), 0);
     test_empty();

@@ -377,6 +377,45 @@ static void test_refused_arrays(void)
     cai_sim_destroy(sim);
 }
 
+/* An owner that also frees at once, which CUDA forbids to a thread whose mode a capture forbids. */
+static uint64_t apart;
+static int32_t freed_with = -1;
+
+static void give_back_noting(cai_array *array)
+{
+    freed_with = cai_sim_free(((world *)array->owner)->sim, apart);
+    give_back(array);
+}
+
+/* The old memory is given back while thread 7 captures globally. That capture goes on. */
+static void test_capture_elsewhere(void)
+{
+    world w;
+    cai_sim *sim = cai_sim_create(2);
+    uint64_t captured;
+    int32_t mode = 0;
+    build(&w, sim);
+    captured = cai_sim_stream_create(sim, 1);
+    apart = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 256);
+    cai_array_own(&w.x, give_back_noting, &w);
+    w.x.flags |= CAI_ORDERED_FREE;
+    cai_sim_host_thread(sim, 7);
+    CHECK_INT(cai_sim_set_context(sim, w.device_of[0]), 0);
+    CHECK_INT(cai_sim_capture_begin(sim, captured, CAI_SIM_MODE_GLOBAL), 0);
+    cai_sim_host_thread(sim, 0);
+    CHECK_INT(cai_move(&w.x, &w.pool, w.next, &w.hooks, &err), CAI_OK);
+    CHECK_INT(w.released * 1000 + freed_with, 1000);
+    CHECK_INT(w.cuda.capture_mode(w.cuda.self, &mode), 0);
+    CHECK_INT(mode, 0); /* as it was */
+    cai_sim_host_thread(sim, 7);
+    CHECK_INT(cai_sim_capture_end(sim, captured, NULL), 0);
+    cai_sim_host_thread(sim, 0);
+    CHECK_INT(cai_sim_stream_destroy(sim, captured), 0);
+    cai_array_release(&w.x);
+    pull_down(&w);
+    cai_sim_destroy(sim);
+}
+
 static cai_cuda *breaks;
 static cai_sim *breaks_sim;
 
@@ -468,6 +507,7 @@ int main(void)
     test_left_out();
     test_same_device();
     test_current_context();
+    test_capture_elsewhere();
     test_kinds();
     test_refused();
     test_refused_arrays();

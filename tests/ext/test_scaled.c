@@ -10,6 +10,7 @@
 #include "cai_scaled.h"
 #include "cai_test.h"
 #include "cai_test_help.h"
+#include "packed_model.h"
 
 enum { E8M0 = CAI_FLOAT8_E8M0FNU, E4M3 = CAI_FLOAT8_E4M3FN, E5M2 = CAI_FLOAT8_E5M2, FP4 = CAI_FLOAT4_E2M1FN_X2 };
 
@@ -119,6 +120,25 @@ static void check_offsets(const argument *a)
                 else CHECK_INT(offset, cutlass(m, k, l, rows, columns, a->x.block));
                 CHECK(offset >= 0 && offset < a->scales.nbytes);
             }
+}
+
+/* Blocks count values of every packed dtype, MXFP6's among them, whatever the bytes of an element are. */
+static void check_packed(void)
+{
+    static const int64_t shape[2] = {130, 99};
+    int i;
+    for (i = 0; i < KINDS; i++) {
+        argument a;
+        make(&a, kinds[i].packed, 2, shape, E8M0, -1, 32, 1, CAI_SCALES_PLAIN);
+        CHECK(a.scales.shape[0] == 130 && a.scales.shape[1] == 4);
+        check_offsets(&a);
+        make(&a, kinds[i].packed, 2, shape, E8M0, -1, 32, 1, CAI_SCALES_128X4);
+        CHECK(a.scales.shape[0] == 256 && a.scales.shape[1] == 4);
+        check_offsets(&a);
+        make(&a, kinds[i].packed, 2, shape, E8M0, 0, 32, 1, CAI_SCALES_PLAIN); /* across the packed axis */
+        CHECK(a.scales.shape[0] == 5 && a.scales.shape[1] == 99);
+        check_offsets(&a);
+    }
 }
 
 static void check_layouts(void)
@@ -528,7 +548,18 @@ static void refuse_packed(void)
     CHECK_INT(cai_expect_scaled(&a.x, "x", CAI_MXFP4, CAI_SCALES_PLAIN, CAI_ANY_AXIS, 0, NULL), CAI_OK);
     a.data.packed_axis = -1; /* by a maker that does not fill it in */
     a.data.packed_extent = 0;
-    refuse_any(&a, CAI_ERR_ABI, "x: data: packed_axis = -1 is not one of 2 axes: dtype.code = 0x1f6601 is packed");
+    refuse_any(&a, CAI_ERR_ABI, "x: data: packed_axis = -1 does not fit ndim = 2, dtype.code = 0x1f6601");
+}
+
+/* Blocks without rows are not refused, however many there are: there is no row of tiles. */
+static void check_no_rows(void)
+{
+    const int64_t shape[2] = {0, (int64_t)1 << 62};
+    cai_scale_map map;
+    argument a;
+    make(&a, E4M3, 2, shape, E8M0, 1, 1, 1, CAI_SCALES_128X4);
+    CHECK_INT(cai_scale_map_of(&a.x, &map, NULL), CAI_OK);
+    CHECK_INT(map.row_stride, 0);
 }
 
 static void refuse_maps(void)
@@ -557,6 +588,7 @@ static void run(void)
 {
     check_formats();
     check_layouts();
+    check_packed();
     check_strides();
     check_shapes();
     check_values();
@@ -571,6 +603,7 @@ static void run(void)
     refuse_scale_dtypes();
     map_nothing();
     refuse_maps();
+    check_no_rows();
 }
 
 CAI_TEST_MAIN(run)

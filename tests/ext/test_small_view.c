@@ -6,6 +6,7 @@
 #include "cai_small_view.h"
 #include "cai_test.h"
 #include "cai_test_help.h"
+#include "packed_model.h"
 
 /* Compares all elements of a small view with those of a kernel view. */
 static void check_elements(const cai_array *array)
@@ -44,6 +45,23 @@ static void check_views(void)
             }
 }
 
+/* Elements again, whichever axis has the values: those of a kernel view, which test_packed.c compares by bits. */
+static void check_packed(void)
+{
+    static unsigned char memory[4096];
+    int32_t round;
+    for (round = 0; round < 2000; round++) {
+        const packed_kind *k = random_kind();
+        int64_t shape[3];
+        int32_t ndim;
+        const int32_t axis = random_values(k, &ndim, shape);
+        cai_array array;
+        CHECK_INT(cai_array_init_packed(&array, k->packed, ndim, shape, axis, NULL, memory, NULL), CAI_OK);
+        if (round % 2) CHECK_INT(cai_view_permute(&array, NULL, &array, NULL), CAI_OK);
+        check_elements(&array);
+    }
+}
+
 static void check_refusals(void)
 {
     static char memory[64];
@@ -75,6 +93,7 @@ static void run(void)
     CHECK(sizeof(void *) != 8 || 4096 / sizeof(cai_small_view) == 51);
     CHECK(sizeof(void *) != 8 || 4096 / sizeof(cai_kernel_view) == 28);
     check_views();
+    check_packed();
     check_refusals();
 }
 

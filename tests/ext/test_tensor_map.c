@@ -1,7 +1,7 @@
 /* test_tensor_map.c - ext/cai_tensor_map.h: each refusal, and random arrays against CUDA's document
  * SPDX-License-Identifier: MIT
  *
- *     test_tensor_map [arrays [seed]]    how many random arrays: 100,000 */
+ *     test_tensor_map [arrays [seed [table]]]    how many random arrays: 100,000. `table` prints what refused them. */
 #if !defined(CAI_TESTS_LINKED)
 #define CAI_IMPLEMENTATION
 #endif
@@ -324,7 +324,20 @@ static void test_one(void)
 }
 
 /* ------------------------------------------------------------------ chance */
-static int64_t accepted, at_a_bound, alone[SENTENCES];
+enum { REASONS = 20 };
+static int64_t accepted, at_a_bound, several, alone[SENTENCES];
+static struct {
+    const char *why; /* what a call cannot say */
+    int64_t count;
+} unsaid[REASONS];
+
+static void count_unsaid(const char *why)
+{
+    int32_t i = 0;
+    while (i < REASONS - 1 && unsaid[i].why && strcmp(unsaid[i].why, why)) ++i;
+    unsaid[i].why = why;
+    ++unsaid[i].count;
+}
 
 /* Which sentence does not hold: -1 for none, -2 for several. */
 static int32_t broken(const world_call *call)
@@ -386,10 +399,23 @@ static void check_random(world_chance *chance)
     snprintf(text, sizeof text, "%s", why ? why : sentence >= 0 ? world_document[sentence].text : "");
     cai_test_note(text);
     CHECK_INT(cai_tensor_map_of(&x, &tile, &plan, &error) == CAI_OK, why == NULL && sentence == -1);
-    if (why == NULL && sentence >= 0) ++alone[sentence];
+    if (why) count_unsaid(why);
+    else if (sentence >= 0) ++alone[sentence];
+    else several += sentence == -2;
     if (why || sentence != -1) return;
     ++accepted;
     check_same(&call);
+}
+
+/* The rows of docs/results/candidate.md: why arrays were refused. */
+static void print_table(void)
+{
+    size_t row;
+    for (row = 0; row < REASONS && unsaid[row].why; ++row)
+        printf("| no call can say it: %s | %lld |\n", unsaid[row].why, (long long)unsaid[row].count);
+    printf("| several of the sentences below | %lld |\n", (long long)several);
+    for (row = 0; row < SENTENCES; ++row)
+        printf("| %s | %lld |\n", world_document[row].text, (long long)alone[row]);
 }
 
 static void test_random(int64_t count, uint64_t seed)
@@ -422,5 +448,6 @@ int main(int count, char **arguments)
     test_plan();
     test_one();
     test_random(arrays, count > 2 ? (uint64_t)atoll(arguments[2]) : 20240611);
+    if (count > 3) print_table();
     return cai_test_end();
 }

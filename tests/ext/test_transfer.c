@@ -16,6 +16,7 @@
 #endif
 #include "cai_test.h"
 #include "cai_test_help.h"
+#include "packed_model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -346,7 +347,7 @@ static int64_t pieces_of(int32_t ndim, const int64_t *shape, const int64_t *to, 
 static void test_limits(void)
 {
     static const int64_t two[] = {3, 5}, three[] = {4, 3, 5};
-    const int64_t most = INT32_MAX, over = most + 1;
+    const int64_t most = INT32_MAX, over = most + 1, many = (int64_t)1 << 33, apart = 8;
     int64_t a[3] = {0, 0, 4}, b[3] = {0, 0, 4};
     a[0] = most, a[1] = 4, b[0] = 64, b[1] = 4; /* pitches up to 2^31 - 1 */
     CHECK_INT(pieces_of(2, two, a, b), 1);
@@ -370,6 +371,7 @@ static void test_limits(void)
     CHECK_INT(pieces_of(3, three, a, b), 1);
     b[0] = 48; /* fewer: planes that share rows */
     CHECK_INT(pieces_of(3, three, a, b), 3);
+    CHECK_INT(pieces_of(1, &many, &apart, &apart), 1); /* so many rows that their square exceeds 64 bits */
 }
 
 #define REFUSED(call, status, words)                                                                                   \
@@ -398,6 +400,69 @@ static void test_packed(void)
     CHECK_INT(cai_array_init(&y, CAI_UINT8, 2, bytes, NULL, from_block, &err), CAI_OK);
     CHECK_INT(cai_transfer_plan(&plan, &x, &y, &err), CAI_OK);
     CHECK_INT(cai_transfer_pack(&plan, &x, 4096, &err), CAI_OK);
+}
+
+/* Makes an array of `shape` in values somewhere in a block, with gaps and reversed axes at random. */
+static int init_packed(cai_array *out, const packed_kind *k, int32_t ndim, const int64_t *shape, int32_t axis,
+                       unsigned char *block)
+{
+    int64_t elements[3];
+    side made;
+    memcpy(elements, shape, sizeof elements);
+    elements[axis] = (shape[axis] + k->values - 1) / k->values;
+    made = random_side(ndim, elements, k->bytes, 0);
+    if (made.bytes > MOST_BYTES) return 0;
+    return CHECK_INT(cai_array_init_packed(out, k->packed, ndim, shape, axis, made.strides, block + made.first, &err),
+                     CAI_OK);
+}
+
+/* Returns whether some byte is another one. */
+static int has_other(const unsigned char *bytes, unsigned char byte, size_t count)
+{
+    return count && (bytes[0] != byte || memcmp(bytes, bytes + 1, count - 1));
+}
+
+/* The values arrive, each at its place, and no bytes of the block change but those of elements. */
+static void test_packed_values(int64_t count)
+{
+    static model to, from, line;
+    static unsigned char buffer[MOST_BYTES];
+    for (; count > 0; --count) {
+        const packed_kind *k = random_kind();
+        int64_t shape[3], n;
+        int32_t ndim;
+        const int32_t axis = random_values(k, &ndim, shape);
+        cai_array x, y, dense;
+        cai_transfer plan;
+        if (!init_packed(&x, k, ndim, shape, axis, to_block)) continue;
+        if (!init_packed(&y, k, ndim, shape, axis, from_block)) continue;
+        cai_test_note(cai_dtype_name(k->packed));
+        fill_blocks();
+        model_of(&x, k, &to);
+        model_of(&y, k, &from);
+        CHECK_INT(cai_transfer_plan(&plan, &x, &y, &err), CAI_OK);
+        cai_transfer_on_host(&plan);
+        CHECK_INT(values_differ(&to, &from, k->bits), 0);
+        CHECK_INT(cai_array_init_packed(&dense, k->packed, ndim, shape, axis, NULL, buffer, &err), CAI_OK);
+        CHECK_INT(dense.nbytes, y.nbytes);
+        model_of(&dense, k, &line);
+        memset(buffer, 0x5a, sizeof buffer);
+        CHECK_INT(cai_transfer_pack(&plan, &y, (uint64_t)(uintptr_t)buffer, &err), CAI_OK);
+        cai_transfer_on_host(&plan);
+        CHECK_INT(values_differ(&line, &from, k->bits), 0);
+        CHECK(!has_other(buffer + dense.nbytes, 0x5a, (size_t)(MOST_BYTES - dense.nbytes)));
+        memcpy(to_block, spoilt, sizeof spoilt);
+        CHECK_INT(cai_transfer_unpack(&plan, &x, (uint64_t)(uintptr_t)buffer, &err), CAI_OK);
+        cai_transfer_on_host(&plan);
+        CHECK_INT(values_differ(&to, &from, k->bits), 0);
+        for (n = 0; n < x.size; ++n) {
+            const int64_t first = (int64_t)(x.data - (uint64_t)(uintptr_t)to_block);
+            const int64_t at = first + offset_of(ndim, x.shape, x.strides, n);
+            memcpy(to_block + at, spoilt + at, (size_t)k->bytes);
+        }
+        CHECK_BYTES(to_block, spoilt, sizeof spoilt);
+    }
+    cai_test_note("");
 }
 
 static void test_refused(void)
@@ -698,6 +763,23 @@ static void test_nccl(void)
     CHECK_INT(type, 7);
 }
 
+/* NCCL has nothing below 8 bits. Sent as bytes, the buffer of a pack is nbytes of ncclInt8. */
+static void test_nccl_narrow(void)
+{
+    int32_t type = -1, count = -1, i;
+    for (i = 0; i < 2 * KINDS; ++i) {
+        const packed_kind *k = &kinds[i / 2];
+        const int32_t code = i % 2 ? k->packed : k->single;
+        char text[80];
+        cai_dtype dtype;
+        CHECK_INT(cai_dtype_of(code, &dtype, &err), CAI_OK);
+        CHECK_INT(cai_nccl_dtype(&dtype, &type, &count, &err), CAI_ERR_EXPORT);
+        (void)snprintf(text, sizeof text, "NCCL has no datatype for %s", cai_dtype_name(code));
+        CHECK_STR(err.message, text);
+        CHECK(type == -1 && count == -1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const int64_t pairs = argc > 1 ? strtoll(argv[1], NULL, 0) : 100000;
@@ -705,9 +787,11 @@ int main(int argc, char **argv)
     test_halos();
     test_limits();
     test_packed();
+    test_packed_values(pairs / 50);
     test_refused();
     test_alignment();
     test_nccl();
+    test_nccl_narrow();
     test_copies();
     test_streams_refused();
     test_peers();

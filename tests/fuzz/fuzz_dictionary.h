@@ -8,63 +8,17 @@
 #ifndef CAI_FUZZ_DICTIONARY_H_INCLUDED
 #define CAI_FUZZ_DICTIONARY_H_INCLUDED
 
-#include "fuzz.h"
+#include "fuzz_source.h"
 
 enum {
     MAX_TOKENS = 2048, /* of one entry; from ENOUGH on it is only brought to its end */
-    MAX_BLOCKS = 4096, /* runs and texts of one input */
     ENOUGH = 1500,
     MAX_DEPTH = 40     /* of a descr; cai.h goes to 32 */
 };
 
-/* ------------------------------------------------------------------- >>bytes */
-
-/** The input, and the blocks that were made of it. */
-typedef struct source {
-    const uint8_t *bytes;
-    size_t left;
-    void *blocks[MAX_BLOCKS];
-    int32_t block_count;
-} source;
-
-static uint32_t take(source *in)
-{
-    if (in->left == 0) return 0;
-    in->left--;
-    return *in->bytes++;
-}
-
-static int32_t pick(source *in, uint32_t choices)
-{
-    return (int32_t)(take(in) % choices);
-}
-
-static uint64_t take_u64(source *in)
-{
-    uint64_t value = 0;
-    int32_t i;
-    for (i = 0; i < 8; i++) value = value << 8 | take(in);
-    return value;
-}
-
-/** A block of exactly `size` bytes with a copy of `from` (NULL: unset); freed with the input. */
-static void *keep(source *in, const void *from, size_t size)
-{
-    void *block = malloc(size ? size : 1);
-    if (!block || in->block_count == MAX_BLOCKS) abort();
-    if (size && from) memcpy(block, from, size);
-    in->blocks[in->block_count++] = block;
-    return block;
-}
-
-static void free_blocks(source *in)
-{
-    while (in->block_count > 0) free(in->blocks[--in->block_count]);
-}
-
 /* ------------------------------------------------------------------ >>tokens */
 
-/** One entry while it is being written. */
+/** One entry while it is being written. It is static in all functions, because ASan marks what is on the stack. */
 typedef struct run {
     source *in;
     cai_token tokens[MAX_TOKENS];
@@ -110,27 +64,6 @@ static void emit_raw_string(run *r, int32_t kind)
     emit_string(r, kind, text, length);
 }
 
-/** Numbers at which arithmetic goes wrong. */
-static int64_t edge_number(source *in)
-{
-    static const int64_t edges[] = {
-        -1, 0, INT64_MAX, INT64_MIN, INT64_MIN + 1, INT32_MAX, INT32_MIN, UINT32_MAX,
-        INT64_MAX / 2, INT64_MAX / 4, INT64_MAX / 8, -(INT64_MAX / 8), (int64_t)1 << 62,
-        (int64_t)1 << 31, (int64_t)1 << 32, 65536, INT64_MAX - 7,
-    };
-    return edges[take(in) % (sizeof edges / sizeof edges[0])];
-}
-
-static int64_t any_number(source *in)
-{
-    switch (pick(in, 4)) {
-    case 0: return (int8_t)take(in);
-    case 1: return edge_number(in);
-    case 2: return edge_number(in) / ((int64_t)take(in) + 1);
-    default: return (int64_t)take_u64(in);
-    }
-}
-
 /** A value of any kind. */
 static void emit_anything(run *r, int32_t depth)
 {
@@ -153,7 +86,7 @@ static void emit_anything(run *r, int32_t depth)
 
 static const cai_token *any_entry(source *in)
 {
-    run r;
+    static run r;
     r.in = in;
     r.count = 0;
     emit_anything(&r, 3);
@@ -182,7 +115,7 @@ static uint32_t some_ndim(source *in)
 
 static const cai_token *shape_entry(source *in, uint32_t *ndim)
 {
-    run r;
+    static run r;
     int32_t choice = pick(in, 32);
     uint32_t i;
     r.in = in;
@@ -210,7 +143,7 @@ static void emit_stride(run *r)
 
 static const cai_token *strides_entry(source *in, uint32_t ndim)
 {
-    run r;
+    static run r;
     int32_t choice = pick(in, 16);
     uint32_t i;
     r.in = in;
@@ -259,7 +192,7 @@ static int64_t emit_typestr(run *r)
 /** A typestr; `|V` and the bytes of the descr in most dictionaries that have one. */
 static const cai_token *typestr_entry(source *in, int64_t descr_bytes)
 {
-    run r;
+    static run r;
     int32_t choice = pick(in, 16);
     r.in = in;
     r.count = 0;
@@ -298,7 +231,7 @@ static void emit_address(run *r)
 
 static const cai_token *data_entry(source *in)
 {
-    run r;
+    static run r;
     int32_t choice = pick(in, 16);
     uint32_t items = choice == 12 ? (uint32_t)pick(in, 5) : 2, i;
     r.in = in;
@@ -316,7 +249,7 @@ static const cai_token *data_entry(source *in)
 
 static const cai_token *version_entry(source *in)
 {
-    run r;
+    static run r;
     int32_t choice = pick(in, 16);
     r.in = in;
     r.count = 0;
@@ -329,7 +262,7 @@ static const cai_token *version_entry(source *in)
 
 static const cai_token *stream_entry(source *in)
 {
-    run r;
+    static run r;
     int32_t choice = pick(in, 16);
     r.in = in;
     r.count = 0;
@@ -419,7 +352,7 @@ static int64_t emit_record(run *r, int32_t depth, int32_t kind)
 
 static const cai_token *descr_entry(source *in, int64_t *bytes)
 {
-    run r;
+    static run r;
     int32_t choice = pick(in, 16);
     r.in = in;
     r.count = 0;

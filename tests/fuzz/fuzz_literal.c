@@ -1,6 +1,6 @@
 /* fuzz_literal.c - libFuzzer target: any line, read by tools/cai_literal.h, judged by cai.h.
  *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -I. -Iexamples tests/fuzz/fuzz_literal.c
+ *     clang -g -O2 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/fuzz_literal.c -o fuzz_literal
  *
  * Line and tokens lie in blocks of their exact sizes. What must hold is said by MUST. */
 

@@ -11,7 +11,7 @@ enum { MAX_NAIVE = 512 }; /* elements of an array that is enumerated */
 
 /* ------------------------------------------------------------ >>naive geometry */
 
-static int compare_offsets(const void *a, const void *b)
+JUDGE static int compare_offsets(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
@@ -19,7 +19,7 @@ static int compare_offsets(const void *a, const void *b)
 
 /** Offsets of all elements in C order; returns their number, -1 if there are too many or if the
  *  elements are bits. */
-static int32_t element_offsets(const cai_array *a, int64_t *offsets)
+JUDGE static int32_t element_offsets(const cai_array *a, int64_t *offsets)
 {
     int64_t at[CAI_MAX_NDIM] = {0}, offset = 0;
     int32_t count = 0, axis;
@@ -41,14 +41,46 @@ static int32_t element_offsets(const cai_array *a, int64_t *offsets)
     return count;
 }
 
-static int32_t sorted_offsets(const cai_array *a, int64_t *offsets)
+/** The values along an axis. */
+JUDGE static int64_t value_extent(const cai_array *a, int32_t axis)
+{
+    return axis == a->packed_axis ? a->packed_extent : a->shape[axis];
+}
+
+/** Bits from data to each value of a packed array, in C order of the values. Value i of an element begins at
+ *  bit i * bits, as DLPack says. Returns their number, -1 if there are too many or the array is not packed. */
+JUDGE static int32_t value_bits(const cai_array *a, int64_t *bits)
+{
+    int64_t at[CAI_MAX_NDIM] = {0}, size = 1;
+    uint64_t byte, inside;
+    const int32_t values = cai_dtype_values(&a->dtype), packed = a->packed_axis;
+    int32_t count = 0, axis;
+    if (packed < 0 || values < 2) return -1;
+    for (axis = 0; axis < a->ndim; axis++) {
+        const int64_t extent = value_extent(a, axis);
+        if (extent > MAX_NAIVE) return -1;
+        size = size > MAX_NAIVE && extent ? size : size * extent;
+    }
+    if (size > MAX_NAIVE) return -1;
+    while (count < size) {
+        for (axis = 0, byte = inside = 0; axis < a->ndim; axis++) {
+            if (axis == packed) inside = (uint64_t)(at[axis] % values * a->dtype.bits);
+            byte += (uint64_t)(axis == packed ? at[axis] / values : at[axis]) * (uint64_t)a->strides[axis];
+        }
+        bits[count++] = (int64_t)(byte * 8 + inside);
+        for (axis = a->ndim - 1; axis >= 0 && ++at[axis] == value_extent(a, axis); axis--) at[axis] = 0;
+    }
+    return count;
+}
+
+JUDGE static int32_t sorted_offsets(const cai_array *a, int64_t *offsets)
 {
     int32_t count = element_offsets(a, offsets);
     if (count > 1) qsort(offsets, (size_t)count, sizeof offsets[0], compare_offsets);
     return count;
 }
 
-static int is_contiguous(const cai_array *a, int c_order)
+JUDGE static int is_contiguous(const cai_array *a, int c_order)
 {
     int64_t expected = a->dtype.itemsize;
     int32_t i, axis;
@@ -62,7 +94,7 @@ static int is_contiguous(const cai_array *a, int c_order)
     return 1;
 }
 
-static int is_aligned(const cai_array *a)
+JUDGE static int is_aligned(const cai_array *a)
 {
     uint64_t low_bits = a->data;
     int32_t i;
@@ -71,7 +103,7 @@ static int is_aligned(const cai_array *a)
     return low_bits % (uint64_t)a->dtype.alignment == 0;
 }
 
-static void check_layout(const cai_array *a, const int64_t *sorted, int32_t count)
+JUDGE static void check_layout(const cai_array *a, const int64_t *sorted, int32_t count)
 {
     uint64_t itemsize = (uint64_t)a->dtype.itemsize;
     int overlaps = 0, gaps = 0;
@@ -89,13 +121,23 @@ static void check_layout(const cai_array *a, const int64_t *sorted, int32_t coun
     MUST(a->hi == (count ? sorted[count - 1] + a->dtype.itemsize : 0));
 }
 
+JUDGE static void check_packed(const cai_array *a)
+{
+    const int64_t values = cai_dtype_values(&a->dtype), elements = a->shape[a->packed_axis];
+    MUST(a->packed_axis < a->ndim && values > 1 && values * a->dtype.bits == 8 * a->dtype.itemsize);
+    MUST(a->packed_extent >= 0 && (elements == 0) == (a->packed_extent == 0));
+    if (elements) MUST((a->packed_extent - 1) / values == elements - 1);
+}
+
 /** Everything that follows from shape, strides, dtype and data. */
-static void check_facts(const cai_array *a)
+JUDGE static void check_facts(const cai_array *a)
 {
     int64_t offsets[MAX_NAIVE];
     uint32_t both = CAI_SELF_OVERLAP | CAI_NO_SELF_OVERLAP;
     int32_t count;
     MUST(a->abi == CAI_ABI && a->struct_size == sizeof *a && cai_array_check(a, NULL) == CAI_OK);
+    if (a->packed_axis < 0) MUST(a->packed_axis == -1 && a->packed_extent == 0);
+    else check_packed(a);
     MUST(a->size >= 0 && a->lo <= 0 && a->hi >= 0 && (a->size == 0) == (a->lo == a->hi));
     MUST((a->data == 0) <= (a->size == 0 || a->lo >= 0));
     MUST((a->flags & both) != both);
@@ -113,7 +155,7 @@ static void check_facts(const cai_array *a)
 }
 
 /** Whether two arrays share a byte: 0, 1, or -1 if there are too many elements to tell. */
-static int naive_overlap(const cai_array *a, const cai_array *b)
+JUDGE static int naive_overlap(const cai_array *a, const cai_array *b)
 {
     int64_t in_a[MAX_NAIVE], in_b[MAX_NAIVE];
     int32_t m = sorted_offsets(a, in_a), n = sorted_offsets(b, in_b), i = 0, j = 0;
@@ -128,21 +170,66 @@ static int naive_overlap(const cai_array *a, const cai_array *b)
     return 0;
 }
 
+/* --------------------------------------------------------- >>exact verdicts */
+
+typedef __int128 wide;
+
+/** A product that is cut where it is out of range anyway. */
+JUDGE static wide product(wide a, wide b)
+{
+    const wide most = ((wide)1 << 63) + 1;
+    wide p = a * b;
+    return p > most ? most : p < -most ? -most : p;
+}
+
+/** What is wrong with an array: bit s for each status s with which it may be refused. `strides` in bytes. */
+JUDGE static uint32_t faults_of(int64_t itemsize, int32_t ndim, const int64_t *shape, const int64_t *strides,
+                                uint64_t data)
+{
+    const uint32_t later = 1u << CAI_ERR_STRIDES | 1u << CAI_ERR_DATA;
+    wide bytes = itemsize ? itemsize : 1, lo = 0, hi = itemsize;
+    int32_t i, bad = 0, empty = 0;
+    if (ndim < 0 || ndim > CAI_MAX_NDIM) return 1u << CAI_ERR_SHAPE;
+    for (i = 0; i < ndim; i++) {
+        bad |= shape[i] < 0;
+        empty |= shape[i] == 0;
+        if (shape[i] > 1) bytes = product(bytes, shape[i]);
+    }
+    if (bad || bytes > INT64_MAX) return 1u << CAI_ERR_SHAPE | later;
+    if (empty) return 0;
+    if (!strides) hi = bytes;
+    for (i = 0; strides && i < ndim; i++) {
+        const wide span = product(shape[i] - 1, strides[i]);
+        if (span < 0) lo += span;
+        else hi += span;
+    }
+    if (lo < INT64_MIN || hi > INT64_MAX) return later;
+    return !data || data + lo < 0 || data + hi > (wide)1 << 64 ? 1u << CAI_ERR_DATA : 0;
+}
+
 /* ------------------------------------------------------------------- >>comparisons */
 
-static int same_dtype(const cai_dtype *a, const cai_dtype *b)
+JUDGE static int same_dtype(const cai_dtype *a, const cai_dtype *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-static int same_shape(const cai_array *a, const cai_array *b)
+JUDGE static int same_shape(const cai_array *a, const cai_array *b)
 {
     return a->ndim == b->ndim &&
            memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof a->shape[0]) == 0;
 }
 
+/** What cai_expect_same_shape demands: also the same values, if both arrays are packed. */
+JUDGE static int same_values(const cai_array *a, const cai_array *b)
+{
+    if (!same_shape(a, b)) return 0;
+    if (a->packed_axis < 0 || b->packed_axis < 0) return 1;
+    return a->packed_axis == b->packed_axis && a->packed_extent == b->packed_extent;
+}
+
 /** Strides of an axis of extent 1 and of an empty array lead nowhere; an export may drop them. */
-static int same_strides(const cai_array *a, const cai_array *b, int exported)
+JUDGE static int same_strides(const cai_array *a, const cai_array *b, int exported)
 {
     int32_t i;
     for (i = 0; i < a->ndim; i++)
@@ -152,17 +239,18 @@ static int same_strides(const cai_array *a, const cai_array *b, int exported)
 }
 
 /** The flags that must survive an export. */
-static uint32_t lasting_flags(const cai_array *a)
+JUDGE static uint32_t lasting_flags(const cai_array *a)
 {
     uint32_t lost = CAI_HAD_STRIDES | CAI_FUTURE_VERSION;
     return ~(a->size == 0 ? lost | CAI_ALIGNED : lost);
 }
 
 /** The same array but for where its mask and its fields lie, and for what an export may drop. */
-static int same_array(const cai_array *a, const cai_array *b, int exported)
+JUDGE static int same_array(const cai_array *a, const cai_array *b, int exported)
 {
     uint32_t flags = exported ? lasting_flags(a) : UINT32_MAX;
     if (!same_shape(a, b) || a->size != b->size || a->nbytes != b->nbytes) return 0;
+    if (!same_values(a, b) || (a->packed_axis < 0) != (b->packed_axis < 0)) return 0;
     if (a->lo != b->lo || a->hi != b->hi || a->data != b->data || a->event != b->event) return 0;
     if (((a->flags ^ b->flags) & flags) != 0 || !same_dtype(&a->dtype, &b->dtype)) return 0;
     if (a->device != b->device || a->memory != b->memory) return 0;
@@ -172,18 +260,18 @@ static int same_array(const cai_array *a, const cai_array *b, int exported)
 }
 
 /** What must be waited for; versions below 3 cannot say that it is nothing. */
-static int same_sync(const cai_array *a, const cai_array *exported, int32_t version)
+JUDGE static int same_sync(const cai_array *a, const cai_array *exported, int32_t version)
 {
     if (a->size == 0 || exported->sync == a->sync) return 1;
     return exported->sync == CAI_SYNC_UNKNOWN && a->sync == CAI_SYNC_NONE && version < 3;
 }
 
-static int same_bytes(const char *a, const char *b, size_t length)
+JUDGE static int same_bytes(const char *a, const char *b, size_t length)
 {
     return (a != NULL) == (b != NULL) && (!a || memcmp(a, b, length) == 0);
 }
 
-static int same_field(const cai_field *a, const cai_field *b)
+JUDGE static int same_field(const cai_field *a, const cai_field *b)
 {
     return a->name_length == b->name_length && a->title_length == b->title_length &&
            same_bytes(a->name, b->name, a->name_length) &&
@@ -196,13 +284,13 @@ static int same_field(const cai_field *a, const cai_field *b)
 
 /** [('', typestr, ())] is kept as a row, [('', typestr)] is no descr, and the first is exported
  *  as the second. */
-static int is_default_descr(const cai_array *a)
+JUDGE static int is_default_descr(const cai_array *a)
 {
     return a->fields && a->field_count == 1 && a->fields[0].name_length == 0 &&
            a->fields[0].ndim == 0 && same_dtype(&a->fields[0].dtype, &a->dtype);
 }
 
-static int same_fields(const cai_array *a, const cai_array *b)
+JUDGE static int same_fields(const cai_array *a, const cai_array *b)
 {
     int64_t i;
     if ((a->fields != NULL) != (b->fields != NULL) || a->field_count != b->field_count) return 0;

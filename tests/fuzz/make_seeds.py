@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""Seeds of the fuzz targets: make_seeds.py FOLDER writes FOLDER/import and FOLDER/literal.
+"""Seeds of the fuzz targets: make_seeds.py FOLDER writes FOLDER/import, FOLDER/literal and so on.
 
-literal: one file per dictionary of vectors/vectors.json, and some lines that are hard to
-read. import: the target takes bytes as choices, so its seeds are bytes; zeros choose what is
-valid, and the random ones are the same in every run.
+All: the inputs that earlier runs found, from corpus/TARGET.txt, one a line in base64 (run_fuzz.py --minimize).
+literal: also one file per dictionary of vectors/vectors.json, and some lines that are hard to read. The other
+targets take bytes as choices, so their seeds are bytes. Zeros choose what is valid, and the random ones are the
+same in every run.
 """
 
+import base64
 import pathlib
 import random
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "oracle"))
 import vector_cases  # noqa: E402
+
+KEPT = pathlib.Path(__file__).resolve().parent / "corpus"
+OF_CHOICES = ("import", "dlpack", "layout")
 
 HARD_LINES = [
     "", "{}", "{", "None", "({})", "{'shape': ((((()))))}", "{1: 2, 'shape': (), }",
@@ -39,7 +44,7 @@ def literal_seeds(folder):
         write(folder, f"hard{number:02}", line.encode())
 
 
-def import_seeds(folder):
+def choice_seeds(folder):
     choices = random.Random(1)
     write(folder, "zeros", bytes(64))
     for number in range(96):
@@ -53,7 +58,11 @@ def main():
         sys.exit("usage: make_seeds.py FOLDER")
     folder = pathlib.Path(sys.argv[1])
     literal_seeds(folder / "literal")
-    import_seeds(folder / "import")
+    for target in OF_CHOICES:
+        choice_seeds(folder / target)
+    for kept in KEPT.glob("*.txt"):
+        for number, line in enumerate(kept.read_text().splitlines()):
+            write(folder / kept.stem, f"kept{number:04}", base64.b64decode(line))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 /* replay.c - runs a fuzz target on files, with any compiler and without libFuzzer:
  *
- *     cc -I. -Iexamples tests/fuzz/replay.c tests/fuzz/fuzz_import.c -o replay_import
+ *     cc -I. tests/fuzz/replay.c tests/fuzz/fuzz_import.c -o replay_import
  *     ./replay_import FILE...
  */
 

@@ -13,6 +13,7 @@ all is right; 1: not; 77: no compiler, no Python.h, or no dlpack.h that is new e
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import importlib.util
 import os
@@ -82,6 +83,17 @@ def check_owned(m: Any) -> None:
     refused("another stream", lambda: m.facts(z), BufferError, "current stream")
     expect("not released", m.lent(), 0)
     expect("references", (sys.getrefcount(y), sys.getrefcount(z)), before)
+
+
+def check_at_once(m: Any) -> None:
+    """A tensor that is dropped lets its object go, without a later call of the module."""
+    (s1,) = m.streams(1)
+    m.set(s1)
+    for kind in (m.Plain, m.Array):
+        x = kind(s1)
+        before = sys.getrefcount(x)
+        m.facts(x)
+        expect(f"references, {kind.__name__}", sys.getrefcount(x), before)
 
 
 def check_refused(m: Any) -> None:
@@ -200,6 +212,49 @@ def check_tvm(m: Any) -> str:
     return ""
 
 
+class ExchangeAPI(ctypes.Structure):
+    """DLPackExchangeAPI of dlpack.h 1.3."""
+
+    _fields_ = [("version", ctypes.c_uint32 * 2), *((name, ctypes.c_void_p) for name in (
+        "previous", "allocate", "from_object", "to_object", "borrow", "current_stream"))]  # fmt: skip
+
+
+def check_first(m: Any) -> str:
+    """TVM FFI asks only the first array for its stream. A type of another library has the default one."""
+    try:
+        import tvm_ffi
+    except ImportError:
+        return "TVM FFI is not installed"
+    (s1,) = m.streams(1)
+    m.set(s1)
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    give_of = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
+    stream_of = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
+    table = ExchangeAPI.from_buffer_copy(ExchangeAPI.from_address(pointer(m.Array.__dlpack_c_exchange_api__, b"dlpack_exchange_api")))
+    give = give_of(table.from_object)
+
+    def default(_device: int, _number: int, out: Any) -> int:
+        out[0] = None
+        return 0
+
+    kept = give_of(lambda other, out: give(other.array, out)), stream_of(default)
+    table.from_object, table.current_stream = (ctypes.cast(function, ctypes.c_void_p).value for function in kept)
+
+    class Other:
+        __dlpack_c_exchange_api__ = ctypes.addressof(table)
+
+        def __init__(self) -> None:
+            self.array = m.Array(s1)
+
+    seen: list[int] = []
+    note = tvm_ffi.convert(lambda *_: seen.append(tvm_ffi.get_raw_stream(tvm_ffi.device("cuda", 0))))
+    note(m.Array(s1), Other())
+    note(Other(), m.Array(s1))
+    expect("the stream of the call", seen, [s1, 0])
+    m.settle()
+    return ""
+
+
 def check_twice(m: Any) -> None:
     """A second module of the same file has types of its own, and the same tables."""
     (s1,) = m.streams(1)
@@ -312,8 +367,8 @@ def judge_values(m: Any, check: Callable[[Any], str | None]) -> bool:
 
 
 def run(m: Any) -> int:
-    checks = (check_facts, check_owned, check_refused, check_types, check_made, check_tvm,
-              check_interpreters)
+    checks = (check_facts, check_owned, check_at_once, check_refused, check_types, check_made,
+              check_tvm, check_first, check_interpreters)
     bad = sum(judge_values(m, check) for check in checks)
     for what, races, case in CASES:
         case(m)

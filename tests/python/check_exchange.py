@@ -537,6 +537,12 @@ def adopts(maker: type) -> None:
         adopted = got is not None
         del got
         check(released() - gone == owned, f"{kind}, owned {owned}, adopted {adopted}: released {released() - gone} times")
+    for kind, expected in (("plain", None), ("sloppy", None), ("no adopt", TypeError)):  # an empty array needs no owner
+        type_ = probe.make_type(kind)
+        got, error = attempt(lambda: probe.adopt_by_header(type_, maker(ADDRESS, (0, 3)), False))
+        check(type(error) is expected if expected else type(got) is type_, f"{kind}, empty: {error!r}")
+    _, error = attempt(lambda: probe.adopt_by_header(probe.make_type("plain"), maker(ADDRESS, (0,), mask=maker(ADDRESS, (3,), "|b1")), False))
+    check(type(error) is ValueError, f"empty, with a borrowed mask: {error!r}")
 
 
 # ---------------------------------------------------------------------------------- refused
@@ -565,6 +571,10 @@ def part_refused(options: argparse.Namespace) -> None:
             check(thing.described == described + 1, f"{name}, flags {flags}: described {thing.described - described} times")
     text = str(take(maker(ADDRESS, (2, 3), mode=probe.OTHER_ABI))[1])
     check("abi" in text and "0x43414931" in text, f"another abi: {text}")
+    text = str(take(probe.make_type("other abi")(ADDRESS, (2, 3)))[1])
+    check("its __cai_exchange__ has abi = 0x43414930, not 0x43414931; " in text and "its type is" in text, f"a type of another abi: {text}")
+    text = str(take(probe.make_type("short")(ADDRESS, (2, 3)))[1])
+    check("__cai_exchange__" not in text, f"a short exchange: {text}")
     text = str(take(maker(ADDRESS, (2, 3), mode=probe.LATER_BIT))[1])
     check("must_understand = 0x1" in text, f"a bit of a later version: {text}")
     check("1215" in str(take(maker(ADDRESS, (2, 3), mode=probe.SHORT_ARRAY))[1]) or sys.maxsize < 2**32, "a short struct")

@@ -4,10 +4,11 @@
 
     check_narrow.py [--cc CC] [--table]
 
-NumPy has the kinds of ml_dtypes, one value in a byte. PyTorch and JAX have some of them, packed. CuPy is asked where it
-can make arrays (python -m cai_sim tests/python/check_narrow.py). What a library cannot make, export or take back is
-counted with its own words; bytes or a dtype that differ are an error. Our own exports go round in all three forms of
-DLPack, whatever is installed. --table prints the table of docs/results/narrow.md. Exit status 77: nothing can be built.
+NumPy has the kinds of ml_dtypes, one value in a byte. PyTorch and JAX have some of them, packed. TVM FFI makes none, but
+holds what DLPack gives it. CuPy is asked where it can make arrays (python -m cai_sim tests/python/check_narrow.py). What
+a library cannot make, export or take back is counted with its own words; bytes or a dtype that differ are an error. Our
+own exports go round in all three forms of DLPack, whatever is installed. --table prints the table of
+docs/results/narrow.md. Exit status 77: nothing can be built.
 """
 
 import argparse
@@ -57,6 +58,12 @@ def ask(what: str, call: Callable[[], Any]) -> Any:
         return call()
     except Exception as error:
         raise Refused(f"{what} {words(error)}") from None
+
+
+def in_low_bits(values: Any, bits: int) -> bytes:
+    """The first value in the lowest bits of the first byte, without gaps."""
+    whole = sum(int(value) << bits * i for i, value in enumerate(values))
+    return whole.to_bytes((len(values) * bits + 7) // 8, "little")
 
 
 # ---------------------------------------------------------------------------------------------------- libraries
@@ -109,8 +116,7 @@ def round_of_jax(jax: Any, kind: str) -> str:
     held = ask("export:", lambda: probe.take(array, probe.HOST))
     bits = CODES[kind][1]
     check(held.facts()[:5] == (packed(kind), VALUES[bits], 2, 1, 6), f"JAX, {kind}: {held.facts()}")
-    flat = values.view("u1").reshape(-1, VALUES[bits])  # the first value in the lowest bits
-    want = bytes(sum(int(v) << bits * i for i, v in enumerate(row)) for row in flat)
+    want = in_low_bits(values.view("u1").flatten(), bits)
     check(held.tobytes() == want, f"JAX, {kind}: {held.tobytes().hex()} is not {want.hex()}")
     refused = []
     for flags in (0, probe.ONE_LANE):
@@ -139,10 +145,30 @@ def round_of_cupy(cupy: Any, kind: str) -> str:
     return "by the dictionary"
 
 
+def round_of_tvm(tvm_ffi: Any, kind: str) -> str:
+    import ctypes
+
+    values = VALUES[CODES[kind][1]]
+    memory = (ctypes.c_ubyte * 72)(*range(72))
+    made = full_of(memory, kind)
+    for lanes, flags in ((values, 0), (1, probe.ONE_LANE)):
+        made.flags = flags
+        tensor = ask("import:", lambda: tvm_ffi.from_dlpack(made))
+        dtype = tensor.dtype
+        said = (dtype.type_code, dtype.bits, dtype.lanes, tuple(tensor.shape), tensor.data_ptr())
+        want = (*CODES[kind], lanes, (4, 6 * values // lanes), ctypes.addressof(memory))
+        check(said == want, f"TVM FFI, {kind}: {said}")
+        held = ask("export:", lambda tensor=tensor: probe.take(Only(tensor), probe.HOST))
+        check(held.facts() == made.facts(), f"TVM FFI, {kind}: {held.facts()} of {made.facts()}")
+        check(held.tobytes() == bytes(range(made.facts()[5])), f"TVM FFI, {kind}: {held.tobytes()!r}")
+    return "by DLPack, with all lanes and with one"
+
+
 def libraries() -> Iterator[tuple[str, Any, Callable[[Any, str], str]]]:
     """(name with version, module, round) of those that are here."""
     for name, needs, round_of in (("NumPy", ("numpy", "ml_dtypes"), round_of_numpy), ("PyTorch", ("torch",), round_of_torch),
-                                  ("CuPy", ("cupy", "ml_dtypes"), round_of_cupy), ("JAX", ("jax", "ml_dtypes"), round_of_jax)):
+                                  ("CuPy", ("cupy", "ml_dtypes"), round_of_cupy), ("JAX", ("jax", "ml_dtypes"), round_of_jax),
+                                  ("TVM FFI", ("tvm_ffi",), round_of_tvm)):
         try:
             modules = [__import__(need) for need in needs]
             if name == "CuPy":
@@ -165,8 +191,8 @@ def part_libraries(options: argparse.Namespace) -> None:
             except Refused as error:
                 refused[kind] = str(error)
         print(f"{name}: {len(went)} of 9 kinds went round, {len(refused)} did not")
-        if name.startswith("NumPy"):
-            check(not refused, f"NumPy: {refused}")
+        if name.startswith(("NumPy", "TVM")):
+            check(not refused, f"{name}: {refused}")
         if name.startswith("PyTorch") and hasattr(module, "float4_e2m1fn_x2"):
             check("float4_e2m1fn" in went, f"PyTorch: {refused}")
         if options.table:
@@ -193,6 +219,15 @@ class Octets:
         self.__array_interface__ = {"shape": shape, "typestr": f"|V{size}", "data": (ctypes.addressof(memory), False), "version": 3}
 
 
+def full_of(memory: Any, kind: str) -> Any:
+    """4 x 6 packed elements. No exporter has a name for 3 bytes."""
+    if not kind.startswith("float6"):
+        return probe.take(Octets(memory, packed(kind), 1, (4, 6)), probe.HOST | probe.NARROW)
+    held = probe.take(Octets(memory, "void8", 1, (4, 18)), probe.HOST)
+    held.become(packed(kind))
+    return held
+
+
 def part_forms(options: argparse.Namespace) -> None:
     """Our own exports, taken by ourselves: the lanes, one lane, and padded."""
     import ctypes
@@ -210,15 +245,31 @@ def part_forms(options: argparse.Namespace) -> None:
             check(False, f"{kind}: without a version")
         except BufferError as error:
             check("has a byte for each value" in str(error), f"{kind}: {error}")
-        if kind.startswith("float6"):
-            continue  # no exporter has a name for 3 bytes
-        full = probe.take(Octets(memory, packed(kind), 1, (4, 6)), probe.HOST | probe.NARROW)
+        full = full_of(memory, kind)
+        nbytes = 24 * (3 if kind.startswith("float6") else 1)
         check(full.facts()[:5] == (packed(kind), values, 2, 1, 6 * values), f"{packed(kind)}: {full.facts()}")
         for flags in (0, probe.ONE_LANE):
             full.flags = flags
             again = probe.take(Only(full), probe.HOST)
             check(again.facts() == full.facts(), f"{packed(kind)}, flags {flags}: {again.facts()}")
-            check(again.tobytes() == bytes(range(24)), f"{packed(kind)}, flags {flags}: {again.tobytes()!r}")
+            check(again.tobytes() == bytes(range(nbytes)), f"{packed(kind)}, flags {flags}: {again.tobytes()!r}")
+
+
+def part_onnx(options: argparse.Namespace) -> None:
+    """ONNX packs in the same order of bits. It has no elements: 5 values of 6 bits are 4 bytes, not 2 times 3."""
+    del options
+    try:
+        import ml_dtypes
+        import numpy as np
+        from onnx import numpy_helper
+    except ImportError as error:
+        print(f"ONNX: skipped, {words(error)}")
+        return
+    for kind in "int2 uint2 int4 uint4 float6_e2m3fn float6_e3m2fn float4_e2m1fn".split():
+        for count in range(50):
+            octets = (np.arange(count) * 11 % (1 << CODES[kind][1])).astype("u1")
+            raw = numpy_helper.from_array(octets.view(getattr(ml_dtypes, kind))).raw_data
+            check(raw == in_low_bits(octets, CODES[kind][1]), f"ONNX, {kind}, {count} values: {raw.hex()}")
 
 
 SUITE = parts.Suite(globals(), "cai_narrow", ("narrow.c",))

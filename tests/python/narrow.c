@@ -87,6 +87,31 @@ static PyObject *taken_bytes(PyObject *self, PyObject *unused)
     return PyBytes_FromStringAndSize((const char *)(uintptr_t)a->data + a->lo, (Py_ssize_t)(a->hi - a->lo));
 }
 
+/* become(name): the same bytes with the dtype of this name, for dtypes that no exporter can name */
+static PyObject *taken_become(PyObject *object, PyObject *name)
+{
+    static const struct {
+        const char *name;
+        int32_t code;
+    } rows[] = {
+#define ROW(code, kind, bytes, format, name) {name, code},
+        CAI_FORMAT_DTYPES(ROW)
+#undef ROW
+    };
+    taken *self = (taken *)object;
+    cai_array view;
+    cai_dtype dtype;
+    cai_error err;
+    size_t i = 0;
+    while (i < sizeof rows / sizeof rows[0] && PyUnicode_CompareWithASCIIString(name, rows[i].name)) ++i;
+    if (i == sizeof rows / sizeof rows[0]) return PyErr_Format(PyExc_KeyError, "%U", name);
+    if (cai_dtype_of(rows[i].code, &dtype, &err) || cai_view_reinterpret(&self->array, &dtype, &view, &err))
+        return PyErr_Format(PyExc_ValueError, "%s", err.message);
+    cai_array_own(&view, self->array.release, self->array.owner);
+    self->array = view;
+    Py_RETURN_NONE;
+}
+
 /* facts() -> (dtype, values of an element, ndim, packed axis, values along it, bytes, address) */
 static PyObject *taken_facts(PyObject *self, PyObject *unused)
 {
@@ -116,6 +141,7 @@ static PyMemberDef taken_members[] = {{"flags", T_UINT, offsetof(taken, flags), 
 static PyMethodDef taken_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))taken_dlpack, METH_VARARGS | METH_KEYWORDS, NULL},
     {"__dlpack_device__", taken_device, METH_NOARGS, NULL},
+    {"become", taken_become, METH_O, NULL},
     {"tobytes", taken_bytes, METH_NOARGS, NULL},
     {"facts", taken_facts, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL}};

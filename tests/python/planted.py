@@ -52,7 +52,7 @@ DEFECTS = [
     ("host memory is read unasked", r"if \(done > 0 && on_host\)", r"if (done > 0)"),
     ("host memory is of no known kind", r"array->memory = CAI_MEMORY_HOST;\n", r"\n"),
     ("the memory of a borrowed scalar goes", r"CAI_PYTHON_BORROW\) \|\| in->on_host \|\|", r"CAI_PYTHON_BORROW) ||"),
-    ("the memory of a scalar goes", r"if \(owner && in->on_host && !owner->mask_object\)", r"if (0)"),
+    ("the memory of a scalar goes", r"if \(owner && in->on_host && !owner->also_held\)", r"if (0)"),
     ("a stream counts in host memory, too", r"if \(in->on_host\) interfaces\[0\]\.stream[^;]*;", r""),
     ("a mask is always welcome", r"in->flags & CAI_PYTHON_MASK \? &owner->mask : NULL", r"&owner->mask"),
     ("a mask is judged by the dictionary of its array",

@@ -255,6 +255,7 @@ TABLE = [
      r"cai_priv_py_owner_new(offered->py, NULL)"),
     ("table: the object waits for the next call",
      r"owner->at_once = 1;\n    if \(cai_priv_py_fill", r"if (cai_priv_py_fill"),
+    ("table: the object of an array in order waits for the next call", r"owner->at_once = 1;\n        cai_priv_py_attach", r"cai_priv_py_attach"),
     ("table: what is refused is forgotten", r"    cai_priv_py_undo\(offered\.py, &array, 1\);\n    return -1;", r"    return -1;"),
     ("order: a graph keeps nothing of a capsule", r"if \(!\(\(cai_dlpack_ordered \*\)storage\)->graph\) ", r""),
     ("table: a tensor that is refused is deleted", r"owner->release = NULL; /\* the tensor[^/]*/", r""),

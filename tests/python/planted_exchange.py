@@ -28,6 +28,11 @@ KNOWN = r"exchange->abi != CAI_ABI \|\| exchange->struct_size < sizeof \*exchang
 DEFECTS = [
     # what an exchange is
     ("another abi is the same", KNOWN, r"exchange->struct_size < sizeof *exchange"),
+    ("the layout of an exchange is not told", r"if \(other && other->abi != CAI_ABI\)", r"if (0)"),
+    ("any layout is another one", r"if \(other && other->abi != CAI_ABI\)", r"if (other)"),
+    ("an empty array needs an owner", r"if \(has_memory && !array->release\) \{", r"if (!array->release) {"),
+    ("no elements are no memory", r"array->release \|\| array->size \|\| array->mask \|\| array->fields;", r"array->release || array->size;"),
+    ("adopt gets a borrowed array", r"    if \(!has_memory\) cai_array_own\(array, cai_priv_py_release_nothing, NULL\);[^\n]*\n", r""),
     ("a shorter struct is enough", KNOWN, r"exchange->abi != CAI_ABI"),
     ("a longer struct is another one",
      r"exchange->struct_size < sizeof \*exchange", r"exchange->struct_size != sizeof *exchange"),
@@ -127,7 +132,7 @@ DEFECTS = [
     ("leak: the order of the classes", r"Py_XDECREF\(places\.mro\);", r""),
     ("leak: the dictionary of a class",
      r"(cai_priv_py_find_in\(py, dictionary, i, out\);\n        )Py_XDECREF\(dictionary\);", r"\1"),
-    ("adopted twice", r"if \(made\) array->release = NULL;[^\n]*\n    else ", r"if (!made) "),
+    ("adopted twice", r"    if \(made \|\| !has_memory\) array->release = NULL;[^\n]*\n", r""),
     # where references are dropped
     ("whoever releases drops", r"&& cai_priv_py_is_attached\(home\)", r""),
     ("an attached thread of any interpreter drops",

@@ -515,11 +515,11 @@ static void check_modes_arguments(void)
     open_pool(0, 0);
     CHECK_INT(cai_event_pool_set_modes(&pool, CAI_MODE_HOST, CAI_MODE_IGNORE, &err), CAI_OK);
     CHECK_INT(cai_event_pool_set_modes(&pool, 3, 0, &err), CAI_ERR_ARGUMENT);
-    CHECK_STR(err.message, "mode = 3 is not CAI_MODE_EVENT, _HOST or _IGNORE");
+    CHECK_STR(err.message, "mode = 3 is no CAI_MODE_...");
     CHECK_INT(cai_event_pool_set_modes(&pool, -1, 0, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_event_pool_set_modes(&pool, 0, 3, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_event_pool_set_modes(&pool, 0, -1, &err), CAI_ERR_ARGUMENT);
-    CHECK_STR(err.message, "export_mode = -1 is not CAI_MODE_EVENT, _HOST or _IGNORE");
+    CHECK_STR(err.message, "export_mode = -1 is no CAI_MODE_...");
     CHECK_INT(pool.mode * 10 + pool.export_mode, 12); /* as it was */
     CHECK_INT(cai_event_pool_set_modes(NULL, 0, 0, &err), CAI_ERR_ARGUMENT);
     memset(&unmade, 0, sizeof unmade);

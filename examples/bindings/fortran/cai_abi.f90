@@ -168,7 +168,6 @@ module libcai
   integer(c_int32_t), parameter :: CAI_TOKEN_LIST = 11_c_int32_t
   integer(c_int32_t), parameter :: CAI_TOKEN_DICT = 12_c_int32_t
   integer(c_int32_t), parameter :: CAI_TOKEN_OBJECT = 13_c_int32_t
-  integer(c_int32_t), parameter :: CAI_ALL_AXES = -2147483647_c_int32_t - 1
   integer(c_int32_t), parameter :: CAI_MODE_EVENT = 0_c_int32_t
   integer(c_int32_t), parameter :: CAI_MODE_HOST = 1_c_int32_t
   integer(c_int32_t), parameter :: CAI_MODE_IGNORE = 2_c_int32_t
@@ -737,13 +736,6 @@ module libcai
       type(cai_array), intent(in), optional :: array
       integer(c_int32_t), value :: axis
       integer(c_int64_t), value :: index
-      type(cai_array), intent(inout), optional :: out
-      type(cai_error), intent(inout), optional :: err
-    end function
-    integer(c_int32_t) function cai_view_squeeze(array, axis, out, err) bind(c)
-      import
-      type(cai_array), intent(in), optional :: array
-      integer(c_int32_t), value :: axis
       type(cai_array), intent(inout), optional :: out
       type(cai_error), intent(inout), optional :: err
     end function

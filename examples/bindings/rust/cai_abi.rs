@@ -167,7 +167,6 @@ pub const CAI_TOKEN_TUPLE: i32 = 10;
 pub const CAI_TOKEN_LIST: i32 = 11;
 pub const CAI_TOKEN_DICT: i32 = 12;
 pub const CAI_TOKEN_OBJECT: i32 = 13;
-pub const CAI_ALL_AXES: i32 = -2147483648;
 pub const CAI_MODE_EVENT: i32 = 0;
 pub const CAI_MODE_HOST: i32 = 1;
 pub const CAI_MODE_IGNORE: i32 = 2;
@@ -710,12 +709,6 @@ extern "C" {
         array: *const cai_array,
         axis: i32,
         index: i64,
-        out: *mut cai_array,
-        err: *mut cai_error,
-    ) -> i32;
-    pub fn cai_view_squeeze(
-        array: *const cai_array,
-        axis: i32,
         out: *mut cai_array,
         err: *mut cai_error,
     ) -> i32;

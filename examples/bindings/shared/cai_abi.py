@@ -169,7 +169,6 @@ CAI_TOKEN_TUPLE = 10
 CAI_TOKEN_LIST = 11
 CAI_TOKEN_DICT = 12
 CAI_TOKEN_OBJECT = 13
-CAI_ALL_AXES = -2147483648
 CAI_MODE_EVENT = 0
 CAI_MODE_HOST = 1
 CAI_MODE_IGNORE = 2
@@ -681,7 +680,6 @@ FUNCTIONS = {
         POINTER(cai_error)]),
     "cai_view_index": (c_int32, [POINTER(cai_array), c_int32, c_int64, POINTER(cai_array),
         POINTER(cai_error)]),
-    "cai_view_squeeze": (c_int32, [POINTER(cai_array), c_int32, POINTER(cai_array), POINTER(cai_error)]),
     "cai_view_expand": (c_int32, [POINTER(cai_array), c_int32, POINTER(cai_array), POINTER(cai_error)]),
     "cai_view_broadcast": (c_int32, [POINTER(cai_array), c_int32, POINTER(c_int64), POINTER(cai_array),
         POINTER(cai_error)]),

@@ -101,10 +101,11 @@ def replace(module: pathlib.Path, made: pathlib.Path) -> None:
     os.replace(beside, module)
 
 
-def is_built(module: pathlib.Path, stamp: str) -> bool:
-    """Whether the module is the one that was built from what `stamp` says."""
+def is_built(module: pathlib.Path, stamp: str = "") -> bool:
+    """Whether the module is one that was built here, from what `stamp` says."""
     noted = module.with_suffix(".built")
-    return noted.exists() and noted.read_text(encoding="utf-8") == f"{stamp} {digest(module)}"
+    made = noted.read_text(encoding="utf-8") if noted.exists() else ""
+    return made.startswith(stamp) and made.endswith(f" {digest(module)}")
 
 
 def digest(file: pathlib.Path) -> str:
@@ -158,6 +159,8 @@ def main() -> int:
     check_place(module)
     shipped, built_from = module.with_suffix(".shipped"), f"{version} {major}"
     if options.back:
+        if shipped.exists() and not is_built(module):
+            fail(f"{module} is not what was built here: CuPy was installed anew, so there is nothing to put back")
         if shipped.exists():
             shipped.replace(module)
         print(f"cupy {version}: {module} is as in the wheel")
@@ -168,10 +171,10 @@ def main() -> int:
     print(f"cupy {version}: builds {module} anew", flush=True)
     with tempfile.TemporaryDirectory() as name:
         built = build(version, major, options.toolkit, pathlib.Path(name))
-        if not shipped.exists():
+        if not shipped.exists() or not is_built(module):  # the file of another version may be there
             shutil.copy(module, shipped)
+        module.with_suffix(".built").write_text(f"{built_from} {digest(built)}", encoding="utf-8")
         replace(module, built)
-    module.with_suffix(".built").write_text(f"{built_from} {digest(module)}", encoding="utf-8")
     print(f"cupy {version}: {module} is built, for `python -m cai_sim`")
     return 0
 

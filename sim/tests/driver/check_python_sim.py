@@ -887,6 +887,12 @@ def check_cupy(world: World) -> None:
     expect(world.python(*tool, "--back"), 0, f"{path} is as in the wheel\n")
     check(module.read_text() == "shipped", "cupy: the module of the wheel did not come back")
     expect(world.python(*tool), 0, "a build\n")
+    module.write_text("upgraded")  # as pip does
+    expect(world.python(*tool, "--back"), 1, f"cai_sim.cupy: {path} is not what was built here: CuPy was installed anew, so there is nothing to put back\n")
+    check(module.read_text() == "upgraded", "cupy: an older module came back")
+    expect(world.python(*tool), 0, "a build\n")
+    expect(world.python(*tool, "--back"), 0, f"{path} is as in the wheel\n")
+    check(module.read_text() == "upgraded", "cupy: the module of the upgrade did not come back")
 
 
 CHECKS = {name[6:]: call for name, call in list(globals().items()) if name.startswith("check_")}

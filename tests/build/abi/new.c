@@ -8,7 +8,9 @@
 #include "cai_dlpack.h"
 #include "cai_layout.h"
 #include "cai_place.h"
+#include "cai_scaled.h"
 #include "cai_small_view.h"
+#include "cai_tensor_map.h"
 #include "cai_transfer.h"
 #include "versions.h"
 
@@ -151,6 +153,32 @@ static cai_status new_small_view(cai_array *array, const cai_array *good, cai_er
     return cai_small_view_of(array, &out, err);
 }
 
+static cai_status new_scaled_data(cai_array *array, const cai_array *good, cai_error *err)
+{
+    const cai_scaled x = {array, good, -1, 1, 1, CAI_SCALES_PLAIN};
+    cai_scale_map out;
+    return cai_scale_map_of(&x, &out, err);
+}
+
+static cai_status new_scales(cai_array *array, const cai_array *good, cai_error *err)
+{
+    const cai_scaled x = {good, array, -1, 1, 1, CAI_SCALES_PLAIN};
+    cai_scale_map out;
+    return cai_scale_map_of(&x, &out, err);
+}
+
+/* What it refuses later is not of the version: rows of 12 bytes. */
+static cai_status new_tensor_map(cai_array *array, const cai_array *good, cai_error *err)
+{
+    cai_tensor_tile tile;
+    cai_tensor_map_plan out;
+    cai_status status;
+    (void)good;
+    memset(&tile, 0, sizeof tile);
+    status = cai_tensor_map_of(array, &tile, &out, err);
+    return status == CAI_ERR_ABI ? status : CAI_OK;
+}
+
 static const struct {
     const char *name;
     new_judge judge;
@@ -169,6 +197,9 @@ static const struct {
     {"cai_dlpack_lend", new_dlpack},
     {"cai_transfer_plan", new_transfer},
     {"cai_layout_of", new_layout},
+    {"cai_scale_map_of, data", new_scaled_data},
+    {"cai_scale_map_of, scales", new_scales},
+    {"cai_tensor_map_of", new_tensor_map},
 };
 enum { NEW_CONSUMERS = (int)(sizeof new_consumers / sizeof *new_consumers) };
 

@@ -5,7 +5,7 @@
 No compiler may say anything about our headers. The tools are those of the Python that runs this. A tool that it lacks
 is left out with a word; cai_caster.h needs none. cai.pxd is compiled strictly by tests/examples/test_cython.py. Modes:
 as it is; of cai_caster.h also a file without the implementation, CAI_NAMESPACE, Python's limited API. Then two
-files of one module, C++14 and another version of a header, which must be refused. Exit status 77: no Python.h.
+files of one module. C++14, CAI_STATIC and another version of a header must be refused. Exit status 77: no Python.h.
 """
 
 from __future__ import annotations
@@ -141,6 +141,7 @@ def refused_jobs(compiler: str, header: str, common: list[str], folder: Folder) 
     old, other = folder.write(f'#include "{header}"\n'), folder.write(f'#define {guard} 101\n#include "{header}"\n')
     said = "needs C++17" if header == "cai_caster.h" else ""
     jobs = [Job(f"{compiler} {header}, C++14", [*common, "-std=c++14", "-fsyntax-only", old], said)] if said else []
+    jobs.append(Job(f"{compiler} {header}, CAI_STATIC", [*common, "-std=c++17", "-DCAI_STATIC", "-fsyntax-only", old], "the files of a module share its state"))
     return [*jobs, Job(f"{compiler} {header}, two versions", [*common, "-std=c++17", "-fsyntax-only", other], "another version of it")]
 
 
