@@ -583,8 +583,8 @@ CAI_API void cai_array_borrow(cai_array *to, const cai_array *from);
 CAI_API void cai_array_release(cai_array *array);
 
 /** Checks that a struct from elsewhere has the layout of this header and valid bounds (ndim, field_count, the
- *  values of a packed dtype). Every function below that reads an array calls it first. Errors:
- *  CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
+ *  values of a packed dtype), and that a dtype below 8 bits has the bits and the itemsize of its code. Every
+ *  function below that reads an array calls it first. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_check(const cai_array *array, cai_error *err);
 
 /** Writes one line for logs and a NUL, such as "float32 (2, 3) strides (4, 8), F-contiguous, read-only,
@@ -1349,14 +1349,27 @@ static inline void cai_priv_dtype_fill(cai_dtype *out, int32_t code, int32_t ite
     out->alignment = alignment;
 }
 
-/* Returns the bits of a value of a narrow format (10 to 15, packed 26 to 31), or 0 for a whole byte. */
+/* Returns the bits of a value of a narrow format (10 to 15, packed 26 to 31), or 0 for another one. */
 static inline int32_t cai_priv_narrow_bits(int32_t code)
 {
-    const int32_t format = code >> 16 & 0xff;
-    return format < 10 ? 0 : "\1\2\4\6\6\4"[(format - 10) & 7];
+    const int32_t format = code >> 16 & 0xff, row = (format & 15) - 10;
+    return format > 31 || row < 0 ? 0 : "\1\2\4\6\6\4"[row];
 }
 
-enum { CAI_PRIV_PACKED = 0x100000 }; /* in the codes of packed dtypes alone, also of later versions */
+enum {
+    CAI_PRIV_PACKED = 0x100000, /* in the code of a packed dtype, also of later versions, and of no other */
+    CAI_PRIV_NARROW = 0x180000  /* one of these bits: perhaps a narrow format */
+};
+
+/* Checks that bits and itemsize are those of the code. Code that reads a dtype may take either. */
+CAI_PRIV_NOINLINE cai_status cai_priv_check_bits(const cai_dtype *dtype, cai_status status, cai_error *err)
+{
+    const int32_t code = dtype->code, bits = cai_priv_narrow_bits(code), itemsize = code & 0xff;
+    if (!bits || (dtype->bits == bits && dtype->itemsize == itemsize)) return CAI_OK;
+    return cai_priv_error(err, status,
+                          "dtype.bits = %d and itemsize = %d are not %d and %d, those of dtype.code = 0x%x",
+                          dtype->bits, dtype->itemsize, bits, itemsize, (unsigned)code);
+}
 
 CAI_API int32_t cai_dtype_values(const cai_dtype *dtype)
 {
@@ -2736,6 +2749,7 @@ CAI_PRIV_NOINLINE cai_status cai_priv_init_bits(cai_array *out, const cai_dtype 
     const int32_t values = cai_dtype_values(dtype);
     const int32_t axis = values > 1 && shape ? cai_priv_packed_axis(ndim, strides, dtype->itemsize) : -1;
     int64_t extent = 0;
+    CAI_TRY(cai_priv_check_bits(dtype, CAI_ERR_ARGUMENT, err));
     if (strides && dtype->code == CAI_BITFIELD)
         return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_STRIDES, 33), CAI_ENTRY_STRIDES, -1,
                              " must be None or NULL for a bit field: bytes cannot address bits");
@@ -2760,7 +2774,7 @@ CAI_API cai_status cai_array_init_dtype(cai_array *out, const cai_dtype *dtype, 
     int64_t size = 0, nbytes = 0;
     if (!out || !dtype) return cai_priv_is_null(err, "cai_array_init: out or dtype");
     CAI_TRY(cai_priv_check_shape(ndim, shape, err));
-    if (dtype->bits || (strides && dtype->code == CAI_BITFIELD))
+    if (dtype->bits || dtype->code & CAI_PRIV_NARROW || (strides && dtype->code == CAI_BITFIELD))
         return cai_priv_init_bits(out, dtype, ndim, shape, strides, data, err);
     if (strides) return cai_priv_init_strided(out, dtype, ndim, shape, strides, data, err);
     draft.shape = shape;
@@ -2835,11 +2849,13 @@ CAI_API void cai_array_release(cai_array *array)
     release(array);
 }
 
-/* Checks the axis of packed values. A packed dtype has one, unless the array has no axis. */
-static cai_status cai_priv_check_packed(const cai_array *array, cai_error *err)
+/* Checks the values below 8 bits. Packed ones have an axis, unless the array has none. */
+CAI_PRIV_NOINLINE cai_status cai_priv_check_narrow(const cai_array *array, cai_error *err)
 {
     const int32_t axis = array->packed_axis, values = cai_dtype_values(&array->dtype), code = array->dtype.code;
     int64_t elements;
+    CAI_TRY(cai_priv_check_bits(&array->dtype, CAI_ERR_ABI, err));
+    if (axis == -1 && !(code & CAI_PRIV_PACKED)) return CAI_OK;
     if (axis == -1 && !array->ndim) return CAI_OK;
     if (!(code & CAI_PRIV_PACKED) || axis < 0 || axis >= array->ndim)
         return cai_priv_error(err, CAI_ERR_ABI, "packed_axis = %d does not fit ndim = %d, dtype.code = 0x%x",
@@ -2870,8 +2886,8 @@ static cai_status cai_priv_check(const cai_array *array, cai_error *err)
     if (array->must_understand)
         return cai_priv_error(err, CAI_ERR_ABI, "must_understand = 0x%llx has bits of a later version",
                               (unsigned long long)array->must_understand);
-    if (array->packed_axis != -1 || array->dtype.code & CAI_PRIV_PACKED)
-        return cai_priv_check_packed(array, err);
+    if (array->packed_axis != -1 || array->dtype.code & CAI_PRIV_NARROW)
+        return cai_priv_check_narrow(array, err);
     return CAI_OK;
 }
 
@@ -3420,6 +3436,7 @@ CAI_API cai_status cai_view_reinterpret(const cai_array *array, const cai_dtype 
     int32_t last;
     CAI_TRY(cai_priv_view_open(array, out, &view, err));
     if (!dtype) return cai_priv_is_null(err, "cai_view_reinterpret: dtype");
+    CAI_TRY(cai_priv_check_bits(dtype, CAI_ERR_ARGUMENT, err));
     view.array.dtype = *dtype;
     last = array->ndim - 1;
     size = dtype->itemsize;

@@ -538,7 +538,8 @@ CAI_API cai_status cai_dlpack_dtype_from(cai_dl_dtype in, cai_dtype *out, cai_er
 
 CAI_API int32_t cai_dlpack_is_padded(const cai_dtype *dtype)
 {
-    return dtype->bits && dtype->itemsize && cai_dtype_values(dtype) == 1;
+    const int32_t format = dtype->code >> 16 & 0xff;
+    return format >= 10 && format <= 15;
 }
 
 CAI_API cai_status cai_dlpack_dtype_to(const cai_dtype *in, cai_dl_dtype *out, cai_error *err)

@@ -38,7 +38,7 @@ WHAT IT IS
     they belong together. One function checks it.
 
         const cai_scaled a = {&values, &scales, 1, 16, 1, CAI_SCALES_128X4};
-        CAI_TRY(cai_expect_scaled(&a, "a", CAI_NVFP4, CAI_SCALES_128X4, CAI_ON_DEVICE, err));
+        CAI_TRY(cai_expect_scaled(&a, "a", CAI_NVFP4, CAI_SCALES_128X4, -1, CAI_ON_DEVICE, err));
         CAI_TRY(cai_scale_map_of(&a, &map, err));            // passes by value to a kernel
         scale = scale_bytes[cai_scale_offset(&map, i, k)];   // of value (i, k)
 
@@ -90,6 +90,8 @@ enum {
     CAI_ANY_SCALES = -1 /* for cai_expect_scaled */
 };
 
+enum { CAI_ANY_AXIS = INT32_MIN }; /* for cai_expect_scaled */
+
 /** Values and their scales. Both arrays are yours and live as long as you use this. */
 typedef struct cai_scaled {
     const cai_array *data;
@@ -107,17 +109,21 @@ typedef struct cai_scaled {
  *  few axes), CAI_ERR_ABI. On failure `shape` is unchanged. */
 CAI_API CAI_MUST_CHECK cai_status cai_scales_shape(const cai_scaled *x, int64_t *shape, cai_error *err);
 
-/** Checks an argument of a consumer: both arrays, their dtypes, the block, the layout, the shape of the scales
- *  and the device. `name` is its name in the message. `format` is CAI_MXFP8, ..., or CAI_ANY_SCALED. `layout`
- *  is CAI_SCALES_... or CAI_ANY_SCALES. `requirements` are those of cai_expect, of both arrays. Those about
- *  contiguity are of data alone. The values of a packed element must lie along `axis`, as cuBLASLt, CUTLASS and
- *  PyTorch have them. Only plain scales of CAI_ANY_SCALED may have another data->packed_axis. In 128X4 the
- *  number of scales counts, not their shape and the order of their axes. Producers give this layout different
- *  ones: PyTorch 1 axis, cuDNN blocks and rows, also transposed. A message is "x: scales.shape[1] = 3, not 4:
- *  the data has 100 values, 32 to a scale".
+/** Checks an argument of a consumer: both arrays, their dtypes, the block, the layout, the shape of the
+ *  scales and the device. Scales are no bool and not packed; those of 128X4 have 8 bits. Data in device
+ *  memory with scales in plain host memory is refused, and the reverse. `name` is its name in the message.
+ *  `format` is CAI_MXFP8, ..., or CAI_ANY_SCALED. `layout` is CAI_SCALES_... or CAI_ANY_SCALES. `axis` is the
+ *  axis of data along which your kernel has the blocks, -1 for the last one, or CAI_ANY_AXIS if it goes by
+ *  x->axis. `requirements` are those of cai_expect, of both arrays. Those about contiguity are of data alone:
+ *  a kernel that takes no strides needs CAI_C_CONTIGUOUS. The values of a packed element must lie along
+ *  x->axis, as cuBLASLt, CUTLASS and PyTorch have them. Only plain scales of CAI_ANY_SCALED may have another
+ *  data->packed_axis. In 128X4 the number of scales counts, not their shape and the order of their axes.
+ *  Producers give this layout different ones: PyTorch 1 axis, cuDNN blocks and rows, also transposed. A
+ *  message is "x: scales.shape[1] = 3, not 4: the data has 100 values, 32 to a scale".
  *  Errors: CAI_ERR_EXPECT, and those of cai_scales_shape. */
 CAI_API CAI_MUST_CHECK cai_status cai_expect_scaled(const cai_scaled *x, const char *name, int32_t format,
-                                                    int32_t layout, uint32_t requirements, cai_error *err);
+                                                    int32_t layout, int32_t axis, uint32_t requirements,
+                                                    cai_error *err);
 
 /* --------------------------------------------------------------------- >>kernel */
 /** Where the scales are. Pass it by value to a kernel, with a pointer to the first scale. */
@@ -327,6 +333,30 @@ static cai_status cai_priv_scaled_plain(const cai_scaled *x, const cai_priv_scal
     return status;
 }
 
+/* Checks that a scale is an element, in tiles of 8 bits. */
+static cai_status cai_priv_scaled_dtype(const cai_dtype *dtype, int tiled, cai_error *err)
+{
+    const char *name = cai_dtype_name(dtype->code);
+    if (cai_dtype_values(dtype) > 1 || dtype->code == CAI_BOOL)
+        return cai_priv_error(err, CAI_ERR_EXPECT, "the scales are %s: a scale is an element, and no bool", name);
+    if (!tiled || !dtype->bits) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_EXPECT, "the scales are %s: those of layout 128X4 have 8 bits", name);
+}
+
+/* Checks that a kernel, or the CPU, can use both arrays. */
+static cai_status cai_priv_scaled_place(const cai_array *data, const cai_array *scales, cai_error *err)
+{
+    static const char *const names[2] = {"plain host memory", "device memory"};
+    const cai_array *host = data->memory == CAI_MEMORY_HOST ? data : scales;
+    const cai_array *other = host == data ? scales : data;
+    if (data->device >= 0 && scales->device >= 0 && data->device != scales->device)
+        return cai_priv_error(err, CAI_ERR_EXPECT, "the data is on device %d, the scales on device %d",
+                              data->device, scales->device);
+    if (host->memory != CAI_MEMORY_HOST || host->device >= 0 || other->memory != CAI_MEMORY_DEVICE) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_EXPECT, "the data is in %s, the scales are in %s", names[host == scales],
+                          names[host == data]);
+}
+
 /* Checks scales in tiles. */
 static cai_status cai_priv_scaled_tiled(const cai_array *scales, const cai_priv_scaled *plan, cai_error *err)
 {
@@ -369,14 +399,20 @@ static cai_status cai_priv_scaled_check(const cai_scaled *x, int32_t format, int
     if (layout != CAI_ANY_SCALES && layout != x->layout)
         return cai_priv_error(err, CAI_ERR_EXPECT, "the layout of the scales is %s, not %s",
                               x->layout ? "128X4" : "plain", layout ? "128X4" : "plain");
-    if (x->data->device >= 0 && x->scales->device >= 0 && x->data->device != x->scales->device)
-        return cai_priv_error(err, CAI_ERR_EXPECT, "the data is on device %d, the scales on device %d",
-                              x->data->device, x->scales->device);
+    CAI_TRY(cai_priv_scaled_place(x->data, x->scales, err));
+    CAI_TRY(cai_priv_scaled_dtype(&x->scales->dtype, x->layout == CAI_SCALES_128X4, err));
     return x->layout ? cai_priv_scaled_tiled(x->scales, plan, err) : cai_priv_scaled_plain(x, plan, err);
 }
 
+static cai_status cai_priv_scaled_along(const cai_priv_scaled *plan, int32_t axis, cai_error *err)
+{
+    if (axis == CAI_ANY_AXIS || plan->axis == (axis < 0 ? axis + plan->ndim : axis)) return CAI_OK;
+    return cai_priv_error(err, CAI_ERR_EXPECT, "the blocks lie along axis %d of %d, not along %d", plan->axis,
+                          plan->ndim, axis);
+}
+
 CAI_API cai_status cai_expect_scaled(const cai_scaled *x, const char *name, int32_t format, int32_t layout,
-                                     uint32_t requirements, cai_error *err)
+                                     int32_t axis, uint32_t requirements, cai_error *err)
 {
     const uint32_t order = CAI_C_CONTIGUOUS | CAI_F_CONTIGUOUS;
     cai_priv_scaled plan;
@@ -389,7 +425,8 @@ CAI_API cai_status cai_expect_scaled(const cai_scaled *x, const char *name, int3
                            err));
     CAI_TRY(cai_error_name(cai_expect(x->scales, "scales", cai_priv_scaled_formats[format].scales, CAI_ANY_NDIM,
                                       requirements & ~order, err), name, err));
-    return cai_error_name(cai_priv_scaled_check(x, format, layout, &plan, err), name, err);
+    CAI_TRY(cai_error_name(cai_priv_scaled_check(x, format, layout, &plan, err), name, err));
+    return cai_error_name(cai_priv_scaled_along(&plan, axis, err), name, err);
 }
 
 /* ----------------------------------------------------------------------- >>maps */
@@ -410,10 +447,10 @@ CAI_API cai_status cai_scale_map_of(const cai_scaled *x, cai_scale_map *out, cai
     out->reserved = 0;
     out->batch_stride = 0;
     if (x->layout == CAI_SCALES_128X4) {
+        const int64_t blocks = plan.count ? plan.shape[plan.ndim - 1] : 0; /* without scales they may overflow */
         out->block_stride = 512;
-        out->row_stride = 0; /* without rows, blocks may be too many to be multiplied */
-        if (plan.shape[plan.ndim - 2]) out->row_stride = plan.shape[plan.ndim - 1] * 128;
-        if (plan.ndim == 3) out->batch_stride = plan.shape[1] * plan.shape[2];
+        out->row_stride = blocks * 128;
+        if (plan.ndim == 3) out->batch_stride = plan.shape[1] * blocks;
         return CAI_OK;
     }
     out->block_stride = strides[plan.axis];

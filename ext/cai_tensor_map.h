@@ -65,12 +65,13 @@ extern "C" {
 /* ---------------------------------------------------------------------- >>tiles */
 enum { CAI_TENSOR_MAP_MAX_NDIM = 5 };
 
-/** Types of elements, with the values of CUtensorMapDataType. There is none of int8, int16, bool and float8.
- *  A copy moves bits, so UINT8 and UINT16 carry these. In the last three, 16 values of 4 or 6 bits are packed
- *  (CUDA 12.8, compute capability 10.0). */
+/** Types of elements of a tile. All but UINT8 have the values of CUtensorMapDataType, whose UINT8 is 0. There is
+ *  none of int8, int16, bool and float8. A copy moves bits, so UINT8 and UINT16 carry these. In those with
+ *  ALIGN, 16 values of 4 or 6 bits are packed (CUDA 12.8, compute capability 10.0). */
 enum {
-    CAI_TENSOR_MAP_BY_DTYPE = 0, /* of a tile: the type of the array's dtype. With 1 byte it is UINT8 */
-    CAI_TENSOR_MAP_UINT8 = 0, CAI_TENSOR_MAP_UINT16, CAI_TENSOR_MAP_UINT32, CAI_TENSOR_MAP_INT32,
+    CAI_TENSOR_MAP_BY_DTYPE = 0, /* the type of the array's dtype. With 1 byte it is UINT8 */
+    CAI_TENSOR_MAP_UINT8 = 16,   /* not CUDA's 0. A plan has 0 */
+    CAI_TENSOR_MAP_UINT16 = 1, CAI_TENSOR_MAP_UINT32, CAI_TENSOR_MAP_INT32,
     CAI_TENSOR_MAP_UINT64, CAI_TENSOR_MAP_INT64, CAI_TENSOR_MAP_FLOAT16, CAI_TENSOR_MAP_FLOAT32,
     CAI_TENSOR_MAP_FLOAT64, CAI_TENSOR_MAP_BFLOAT16, CAI_TENSOR_MAP_FLOAT32_FTZ, CAI_TENSOR_MAP_TFLOAT32,
     CAI_TENSOR_MAP_TFLOAT32_FTZ, CAI_TENSOR_MAP_16U4_ALIGN8B, CAI_TENSOR_MAP_16U4_ALIGN16B,
@@ -111,7 +112,8 @@ typedef struct cai_tensor_map_plan {
     uint32_t box[5];     /* boxDim: elements */
     uint32_t steps[5];   /* elementStrides */
     uint32_t rank;       /* tensorRank */
-    int32_t type, interleave, swizzle, l2_promotion, fill;
+    int32_t type;        /* of CUtensorMapDataType */
+    int32_t interleave, swizzle, l2_promotion, fill;
     uint64_t box_bytes;  /* of shared memory that a copy fills, with gaps (ALIGN16B); 0 with interleave */
 } cai_tensor_map_plan;
 
@@ -150,7 +152,7 @@ typedef struct cai_tensor_map_plan {
  *    ignore them, so they are refused.
  *  - INTERLEAVE_32B needs SWIZZLE_32B. FILL_NAN needs a type of floating point.
  *  - A type that you name has the size of an element, such as UINT64 for complex64.
- *  - For the last three types box, dims and the kernel's coordinates count values of 4 or 6 bits. The array
+ *  - For the types with ALIGN box, dims and the kernel's coordinates count values of 4 or 6 bits. The array
  *    has a packed dtype (CAI_FLOAT4_E2M1FN_X2, CAI_FLOAT6_E2M3FN_X4, CAI_INT4_X2) or bytes. A packed dtype
  *    needs tile.type, and the last axis as packed_axis. dims[0] is packed_extent: what is beyond is filled.
  *    In an array of bytes the last extent counts bytes. With ALIGN8B it has an even number of values, with
@@ -191,7 +193,8 @@ typedef struct cai_im2col_map_plan {
     uint32_t pixels;       /* pixelsPerColumn */
     uint32_t steps[5];     /* elementStrides: 1 for C and N */
     uint32_t rank;         /* tensorRank */
-    int32_t type, interleave, swizzle, l2_promotion, fill;
+    int32_t type;          /* of CUtensorMapDataType */
+    int32_t interleave, swizzle, l2_promotion, fill;
     uint64_t column_bytes; /* of shared memory that a copy fills, with gaps (ALIGN16B); 0 with interleave */
 } cai_im2col_map_plan;
 
@@ -263,6 +266,9 @@ CAI_PRIV_COLD cai_status cai_priv_map_fail(cai_error *err, int32_t entry, int32_
 }
 
 /* --------------------------------------------------------------------- >>modes */
+/* The types below are those of a plan: CUDA's. */
+enum { CAI_PRIV_MAP_UINT8 = 0 };
+
 /* A type of ALIGN16B has 128 values of the last axis at once. */
 static int cai_priv_map_wide(int32_t type)
 {
@@ -294,7 +300,7 @@ static cai_status cai_priv_map_option(const char *name, int32_t value, int32_t l
 /* Checks each enumerator by itself. */
 static cai_status cai_priv_map_options(const cai_tensor_tile *tile, cai_error *err)
 {
-    CAI_TRY(cai_priv_map_option("type", tile->type, CAI_TENSOR_MAP_16U6_ALIGN16B, err));
+    CAI_TRY(cai_priv_map_option("type", tile->type, CAI_TENSOR_MAP_UINT8, err));
     CAI_TRY(cai_priv_map_option("interleave", tile->interleave, CAI_TENSOR_MAP_INTERLEAVE_32B, err));
     CAI_TRY(cai_priv_map_option("swizzle", tile->swizzle, CAI_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, err));
     CAI_TRY(cai_priv_map_option("l2_promotion", tile->l2_promotion, CAI_TENSOR_MAP_L2_256B, err));
@@ -396,7 +402,7 @@ static cai_status cai_priv_map_box(const cai_tensor_tile *tile, cai_tensor_map_p
 /* Returns the type of a dtype, or -1. */
 static int32_t cai_priv_map_type_of(const cai_dtype *dtype)
 {
-    if (dtype->itemsize == 1) return CAI_TENSOR_MAP_UINT8;
+    if (dtype->itemsize == 1) return CAI_PRIV_MAP_UINT8;
     switch (dtype->code) {
     case CAI_INT16:
     case CAI_UINT16: return CAI_TENSOR_MAP_UINT16;
@@ -413,7 +419,7 @@ static int32_t cai_priv_map_type_of(const cai_dtype *dtype)
 }
 
 /* Checks the type for a dtype of values below 8 bits. Packed ones have no type of their own. */
-static cai_status cai_priv_map_narrow(const cai_dtype *dtype, int32_t type, cai_error *err)
+static cai_status cai_priv_map_narrow(const cai_dtype *dtype, int32_t given, int32_t type, cai_error *err)
 {
     const int32_t values = cai_dtype_values(dtype);
     const char *const name = cai_dtype_name(dtype->code);
@@ -426,7 +432,8 @@ static cai_status cai_priv_map_narrow(const cai_dtype *dtype, int32_t type, cai_
         return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
                                  "%s has no type of a tensor map (as bytes: cai_view_reinterpret)", name);
     return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1,
-                             "%s: name %s (tile.type; as bytes: cai_view_reinterpret)", name,
+                             "%s%s%s: name %s (tile.type; as bytes: cai_view_reinterpret)", name,
+                             given ? " is not " : "", given ? cai_priv_map_type_name(type) : "",
                              dtype->bits == 6 ? "16U6_ALIGN16B" : "16U4_ALIGN8B or 16U4_ALIGN16B");
 }
 
@@ -445,9 +452,10 @@ static cai_status cai_priv_map_type(const cai_dtype *dtype, int32_t given, int32
 {
     int32_t bytes;
     *type = given || cai_dtype_values(dtype) > 1 ? given : cai_priv_map_type_of(dtype);
+    if (*type == CAI_TENSOR_MAP_UINT8) *type = CAI_PRIV_MAP_UINT8;
     if (*type < 0) return cai_priv_map_no_type(dtype, err);
     if (dtype->itemsize && dtype->bits && (cai_dtype_values(dtype) > 1 || cai_priv_map_bits(*type) < 8))
-        return cai_priv_map_narrow(dtype, *type, err);
+        return cai_priv_map_narrow(dtype, given, *type, err);
     bytes = (cai_priv_map_bits(*type) + 7) / 8; /* values of 4 and 6 bits may be in arrays of bytes */
     if (dtype->itemsize == bytes) return CAI_OK;
     return cai_priv_map_fail(err, CAI_ENTRY_TYPESTR, -1, "type %s is for an itemsize of %d, not of %d",

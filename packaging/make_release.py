@@ -88,7 +88,7 @@ def bundles_of(files: dict[str, tuple[int, bytes]]) -> dict[str, tuple[int, byte
 
 def license_of(data: bytes) -> str:
     """What a line of the file says, else that of the project."""
-    says = re.search(rb"^[^\w\n]{0,5}SPDX-License-Identifier: ([\w.-]+)", data, re.MULTILINE)
+    says = re.search(rb"^[^\w\n]{0,5}SPDX-License-Identifier: ([\w.-]+(?: WITH [\w.-]+)?)", data, re.MULTILINE)
     return says[1].decode() if says else "MIT"
 
 

@@ -912,6 +912,14 @@ def array_facts(x: Array) -> Facts:
                  not x.flags & WRITABLE)  # fmt: skip
 
 
+def bits_right(x: Array) -> bool:
+    """Whether bits and itemsize are those of the code. Formats 10 to 15 are below 8 bits, 26 to 31 the same packed."""
+    form = x.code >> 16 & 0xFF
+    if form > 31 or form & 15 < 10:
+        return True
+    return bool((x.bits, x.itemsize) == ((1, 2, 4, 6, 6, 4)[(form & 15) - 10], x.code & 0xFF))
+
+
 def packed_right(x: Array) -> bool:
     """Whether packed_extent values fill the elements of packed_axis. Without a packed dtype, and without axes, they are 0
     and -1."""
@@ -925,7 +933,7 @@ def packed_right(x: Array) -> bool:
 
 def check_numbers(report: Report, x: Array, facts: Facts) -> None:
     size = prod(facts.shape)
-    nbytes = size * x.itemsize if x.bits == 0 else x.nbytes
+    nbytes = size * x.itemsize if x.itemsize else x.nbytes
     claims = [("size", x.size, size), ("nbytes", x.nbytes, nbytes), ("lo, hi", (x.lo, x.hi), extent(facts)),
               ("data", x.data != 0, size != 0), ("an extent", min(facts.shape, default=0) < 0, False)]  # fmt: skip
     plain = facts._replace(strides=c_order(facts.shape, facts.itemsize))
@@ -985,8 +993,9 @@ def check_exchange(report: Report, obj: Any, told: Facts | None) -> None:
         return report.skip("X.", "describe refuses this array")
     right = x.abi == ABI and x.struct_size >= 1216 and 0 <= x.ndim <= 64 and 0 <= x.field_count <= 4096
     right = right and not x.must_understand and not x.reserved and 0 <= x.sync <= 3 and 0 <= x.memory <= 7
-    right = right and packed_right(x)
+    right = right and bits_right(x) and packed_right(x)
     says = f"abi {x.abi:#x}, struct_size {x.struct_size}, ndim {x.ndim}, sync {x.sync}"
+    says += f", code {x.code:#x}, bits {x.bits}, itemsize {x.itemsize}"
     says += f", packed_axis {x.packed_axis}, packed_extent {x.packed_extent}"
     if report.expect("X4", right, says):
         check_numbers(report, x, array_facts(x))

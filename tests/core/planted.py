@@ -21,7 +21,7 @@ TEST = "test_packed.c"
 # What it is, where it is, what stands there instead
 DEFECTS = [
     # dtypes
-    ("a value of 2 bits has 4", r'"\\1\\2\\4\\6\\6\\4"\[', r'"\\1\\4\\4\\6\\6\\4"['),
+    ("a value of 2 bits has 4", r'"\\1\\2\\4\\6\\6\\4"\[row', r'"\\1\\4\\4\\6\\6\\4"[row'),
     ("an element is values of 2 bits", r"itemsize \* 8 / dtype->bits : 1;", r"itemsize * 8 / 2 : 1;"),
     ("any narrow dtype is packed", r"dtype && dtype->code & CAI_PRIV_PACKED && dtype->bits", r"dtype && dtype->bits"),
     ("values of 0 bits", r"CAI_PRIV_PACKED && dtype->bits > 0;", r"CAI_PRIV_PACKED;"),
@@ -44,8 +44,18 @@ DEFECTS = [
     ("a packed array has the axis of any", r"    out->packed_axis = axis;\n    out->packed_extent = extent;\n    return CAI_OK;\n\}\n\nCAI_API void", r"    return CAI_OK;\n}\n\nCAI_API void"),
     # checks
     ("bits of a later version are taken", r"    if \(array->must_understand\)\n        return [^;]*;\n", r""),
-    ("packed arrays are not checked", r"if \(array->packed_axis != -1 \|\| array->dtype\.code & CAI_PRIV_PACKED\) return", r"if (0) return"),
-    ("a packed dtype needs no axis", r"if \(array->packed_axis != -1 \|\| array->dtype\.code & CAI_PRIV_PACKED\) return", r"if (array->packed_axis != -1) return"),
+    ("packed arrays are not checked", r"if \(array->packed_axis != -1 \|\| array->dtype\.code & CAI_PRIV_NARROW\)\n", r"if (0)\n"),
+    ("a packed dtype needs no axis", r"if \(array->packed_axis != -1 \|\| array->dtype\.code & CAI_PRIV_NARROW\)\n", r"if (array->packed_axis != -1)\n"),
+    ("bits of packed dtypes alone are checked", r"array->dtype\.code & CAI_PRIV_NARROW\)\n", r"array->dtype.code & CAI_PRIV_PACKED)\n"),
+    ("bits of an array are not checked", r"    CAI_TRY\(cai_priv_check_bits\(&array->dtype, CAI_ERR_ABI, err\)\);\n", r""),
+    ("bits of a new array are not checked", r"    CAI_TRY\(cai_priv_check_bits\(dtype, CAI_ERR_ARGUMENT, err\)\);\n    if \(strides", r"    if (strides"),
+    ("an array without bits is new", r"if \(dtype->bits \|\| dtype->code & CAI_PRIV_NARROW \|\| ", r"if (dtype->bits || "),
+    ("bits of a view are not checked", r"    CAI_TRY\(cai_priv_check_bits\(dtype, CAI_ERR_ARGUMENT, err\)\);\n    view", r"    view"),
+    ("any bits are right", r"\(dtype->bits == bits && dtype->itemsize == itemsize\)\)", r"dtype->itemsize == itemsize)"),
+    ("any bytes are right", r"\(dtype->bits == bits && dtype->itemsize == itemsize\)\)", r"dtype->bits == bits)"),
+    ("formats of later versions have bits", r"return format > 31 \|\| row < 0 \?", r"return row < 0 ?"),
+    ("float4 has no bits", r"return format > 31 \|\| row < 0 \?", r"return format > 30 || row < 0 ?"),
+    ("float8 has bits", r"row = \(format & 15\) - 10;", r"row = (format & 15) - 9;"),
     ("no axis is enough for a packed dtype", r"axis == -1 && !array->ndim", r"axis == -1"),
     ("one packed element needs an axis", r"axis == -1 && !array->ndim", r"0"),
     ("a packed axis of other dtypes", r"if \(!\(code & CAI_PRIV_PACKED\) \|\| axis < 0", r"if (axis < 0"),

@@ -406,9 +406,7 @@ static void check_foreign(void)
     b = a;
     b.dtype.bits = 0; /* by a maker that fills in the code alone */
     refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e,
-            "packed_extent = 7 does not fill 4 elements of 1 values of 0 bits");
-    b.packed_extent = 4;
-    CHECK_INT(cai_array_check(&b, &e), CAI_ERR_ABI);
+            "dtype.bits = 0 and itemsize = 1 are not 4 and 1, those of dtype.code = 0x1c6901");
     b.packed_axis = -1;
     CHECK_INT(cai_array_check(&b, &e), CAI_ERR_ABI);
     for (int64_t extent = -1; extent < 12; extent++) {
@@ -418,6 +416,60 @@ static void check_foreign(void)
     }
     b.packed_extent = 9;
     refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_extent = 9 does not fill 4 elements of 2 values of 4 bits");
+}
+
+/* A code below 8 bits says bits and itemsize. A maker that writes others means another layout of the values. */
+static void check_contradictions(void)
+{
+#define DTYPE(name, kind, bytes, format, text) name,
+    static const int32_t codes[] = {CAI_DTYPE_LIST(DTYPE)};
+    const int64_t shape[2] = {4, 8};
+    cai_array a, b;
+    cai_dtype dtype;
+    cai_error e;
+    int32_t narrow = 0;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        if (!(codes[i] & 0xff)) continue;
+        CHECK_INT(cai_array_init(&a, codes[i], 2, shape, NULL, memory, &e), CAI_OK);
+        CHECK_INT(cai_array_check(&a, &e), CAI_OK);
+        if (!a.dtype.bits) continue;
+        narrow++;
+        for (int32_t bits = -1; bits < 9; bits++) {
+            b = a;
+            b.dtype.bits = bits;
+            CHECK_INT(cai_array_check(&b, &e), bits == a.dtype.bits ? CAI_OK : CAI_ERR_ABI);
+        }
+        b = a;
+        b.dtype.itemsize++;
+        CHECK_INT(cai_array_check(&b, &e), CAI_ERR_ABI);
+    }
+    CHECK_INT(narrow, 18);
+    CHECK_INT(cai_array_init(&a, CAI_INT4, 2, shape, NULL, memory, &e), CAI_OK);
+    a.dtype.bits = 0;
+    refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e,
+            "dtype.bits = 0 and itemsize = 1 are not 4 and 1, those of dtype.code = 0xc6901");
+    refuses(cai_array_init_dtype(&b, &a.dtype, 2, shape, NULL, 0x1000, &e), CAI_ERR_ARGUMENT, &e,
+            "dtype.bits = 0 and itemsize = 1 are not 4 and 1, those of dtype.code = 0xc6901");
+    CHECK_INT(cai_dtype_of(CAI_FLOAT6_E2M3FN_X4, &dtype, &e), CAI_OK);
+    dtype.itemsize = 4; /* as CUDA's __nv_fp6x4 */
+    refuses(cai_array_init_dtype(&b, &dtype, 2, shape, NULL, 0x1000, &e), CAI_ERR_ARGUMENT, &e,
+            "dtype.bits = 6 and itemsize = 4 are not 6 and 3, those of dtype.code = 0x1d6603");
+    CHECK_INT(cai_array_init_dtype(&b, &dtype, 2, shape, shape, 0x1000, &e), CAI_ERR_ARGUMENT);
+    CHECK_INT(cai_array_init(&b, CAI_UINT8, 2, shape, NULL, memory, &e), CAI_OK);
+    refuses(cai_view_reinterpret(&b, &a.dtype, &b, &e), CAI_ERR_ARGUMENT, &e,
+            "dtype.bits = 0 and itemsize = 1 are not 4 and 1, those of dtype.code = 0xc6901");
+    CHECK_INT(b.dtype.code, CAI_UINT8);
+    a.dtype.code = CAI_CODE('f', 1, 24); /* of a later version */
+    a.packed_axis = 1;
+    a.dtype.bits = 4;
+    a.packed_extent = 16;
+    CHECK_INT(cai_array_check(&a, &e), CAI_OK);
+    a.dtype.bits = 0;
+    refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e,
+            "packed_extent = 16 does not fill 8 elements of 1 values of 0 bits");
+    a.dtype.code = CAI_CODE('f', 1, 42);
+    a.packed_axis = -1;
+    CHECK_INT(cai_array_check(&a, &e), CAI_OK);
 }
 
 /* A packed dtype of a later version: 5 values of 3 bits in 2 bytes, then 4 of 4 bits. Its code is not known here. */
@@ -659,6 +711,7 @@ static void run(void)
     check_views();
     check_arguments();
     check_foreign();
+    check_contradictions();
     check_order();
     check_later();
     check_one_element();

@@ -86,7 +86,26 @@ static void check_bit_field(void)
     CHECK_INT(cai_dtype_parse("|t4", 3, 0, &dtype, NULL), CAI_OK);
     CHECK_INT(cai_dlpack_is_padded(&dtype), 0);
     CHECK_INT(cai_dtype_of(CAI_FLOAT32, &dtype, NULL), CAI_OK);
+    dtype.bits = 4; /* its code says otherwise */
     CHECK_INT(cai_dlpack_is_padded(&dtype), 0);
+    CHECK_INT(cai_dtype_of(CAI_FLOAT8_E8M0FNU, &dtype, NULL), CAI_OK);
+    CHECK_INT(cai_dlpack_is_padded(&dtype), 0);
+}
+
+/* A maker that writes the code alone: its bytes are not taken for packed values. */
+static void check_code_alone(void)
+{
+    const int64_t shape[1] = {8};
+    cai_dl_device device;
+    cai_array a;
+    cai_error e;
+    CHECK_INT(cai_array_init(&a, CAI_INT4, 1, shape, NULL, memory, &e), CAI_OK);
+    a.memory = CAI_MEMORY_HOST;
+    CHECK_INT(cai_dlpack_device(&a, &device, &e), CAI_OK);
+    a.dtype.bits = 0;
+    CHECK_INT(cai_dlpack_is_padded(&a.dtype), 1);
+    CHECK_INT(cai_dlpack_device(&a, &device, &e), CAI_ERR_ABI);
+    CHECK_STR(e.message, "dtype.bits = 0 and itemsize = 1 are not 4 and 1, those of dtype.code = 0xc6901");
 }
 
 /* ------------------------------------------------------------------ one lane */
@@ -350,6 +369,7 @@ static void run(void)
 {
     check_dtypes();
     check_bit_field();
+    check_code_alone();
     check_one_lane();
     check_lanes();
     check_lanes_axis();

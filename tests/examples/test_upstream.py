@@ -22,9 +22,10 @@ from typing import Any
 
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "python"), str(HERE)]
+sys.path[:0] = [str(HERE / "python"), str(HERE), str(HERE.parents[1] / "packaging")]
 from build_module import needs, skip  # noqa: E402
 from caster_support import PYTHON, ROOT, STRICT, SUFFIX, ended, load, run, same  # noqa: E402
+from make_release import license_of  # noqa: E402
 
 UPSTREAM = ROOT / "examples" / "upstream"
 MODULE = ["-O1", "-shared", "-fPIC", "-fvisibility=hidden", f"-I{ROOT}"]
@@ -215,6 +216,8 @@ def check_readme() -> None:
         same(f"{patch.name} is in the table", bool(row), True)
         same(f"{patch.name} has {numbers} there", numbers in (row[0] if row else ""), True)
         same(f"{patch.name} has its commit there", bool(row and re.search(r"`[0-9a-f]{40}`", row[0])), True)
+        said = license_of(patch.read_bytes())
+        same(f"{patch.name} is {said} there, as in the list of a release", f", {said} |" in (row[0] if row else ""), True)
         same(f"{patch.name} has no copy of cai", any(path.endswith("cai.h") for path in paths), False)
 
 

@@ -169,12 +169,12 @@ static inline const char *world_call_of(const cai_array *array, const cai_tensor
         {CAI_INT16, 1}, {CAI_UINT16, 1}, {CAI_UINT32, 2}, {CAI_INT32, 3}, {CAI_UINT64, 4}, {CAI_INT64, 5},
         {CAI_FLOAT16, 6}, {CAI_FLOAT32, 7}, {CAI_FLOAT64, 8}, {CAI_BFLOAT16, 9}};
     const char *why = NULL;
-    const uint64_t unit = tile->interleave == 2 || tile->type >= W_U4_16 ? 32 : 16;
+    const uint64_t unit = tile->interleave == 2 || (tile->type >= W_U4_16 && tile->type <= W_U6_16) ? 32 : 16;
     const int32_t last = array->ndim - 1, values = cai_dtype_values(&array->dtype);
     int32_t axis;
     size_t row, known = array->dtype.itemsize == 1;
     memset(call, 0, sizeof *call);
-    call->type = tile->type;
+    call->type = tile->type == CAI_TENSOR_MAP_UINT8 ? 0 : tile->type;
     for (row = 0; row < sizeof types / sizeof *types && tile->type == 0; ++row)
         if (types[row][0] == array->dtype.code) call->type = types[row][1];
     known = known || call->type != 0;

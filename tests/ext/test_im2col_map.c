@@ -139,7 +139,7 @@ static void test_column(void)
             "tile.channels = 72: 144 bytes are more than 128 (tile.swizzle = 3)");
     TAKEN((tile.channels = 64, tile.swizzle = 3));
     REFUSED((tile.interleave = 2, tile.swizzle = 3), 0, -1, "tile.swizzle = 3: INTERLEAVE_32B needs SWIZZLE_32B, 1");
-    REFUSED(tile.type = 16, 0, -1, "tile.type = 16 is not in 0..15");
+    REFUSED(tile.type = 17, 0, -1, "tile.type = 17 is not in 0..16");
     REFUSED(tile.interleave = 3, 0, -1, "tile.interleave = 3 is not in 0..2");
     REFUSED(tile.swizzle = 7, 0, -1, "tile.swizzle = 7 is not in 0..6");
     REFUSED(tile.l2_promotion = 4, 0, -1, "tile.l2_promotion = 4 is not in 0..3");

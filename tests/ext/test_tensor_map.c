@@ -137,8 +137,8 @@ static void test_tile(void)
     TAKEN((tile.box[2] = 36, tile.swizzle = 6, tile.interleave = 1));
     TAKEN((tile.box[2] = 8, tile.swizzle = 1));
     REFUSED((tile.interleave = 2, tile.swizzle = 3), 0, -1, "tile.swizzle = 3: INTERLEAVE_32B needs SWIZZLE_32B, 1");
-    REFUSED(tile.type = -1, 0, -1, "tile.type = -1 is not in 0..15");
-    REFUSED(tile.type = 16, 0, -1, "tile.type = 16 is not in 0..15");
+    REFUSED(tile.type = -1, 0, -1, "tile.type = -1 is not in 0..16");
+    REFUSED(tile.type = 17, 0, -1, "tile.type = 17 is not in 0..16");
     REFUSED(tile.interleave = 3, 0, -1, "tile.interleave = 3 is not in 0..2");
     REFUSED(tile.swizzle = 7, 0, -1, "tile.swizzle = 7 is not in 0..6");
     REFUSED(tile.l2_promotion = 4, 0, -1, "tile.l2_promotion = 4 is not in 0..3");
@@ -170,6 +170,13 @@ static void test_types(void)
     REFUSED(set_dtype(CAI_COMPLEX128), CAI_ENTRY_TYPESTR, -1,
             "<c16 has no type of a tensor map: none has its size (as smaller elements: cai_view_reinterpret)");
     TAKEN((set_dtype(CAI_COMPLEX64), tile.type = CAI_TENSOR_MAP_UINT64));
+    TAKEN((set_dtype(CAI_FLOAT8_E5M2), tile.type = CAI_TENSOR_MAP_UINT8));
+    CHECK_INT(plan.type, 0); /* CUDA's number */
+    REFUSED(tile.type = CAI_TENSOR_MAP_UINT8, CAI_ENTRY_TYPESTR, -1, "type UINT8 is for an itemsize of 1, not of 4");
+    REFUSED((tile.type = CAI_TENSOR_MAP_UINT8, tile.fill = 1), CAI_ENTRY_TYPESTR, -1,
+            "type UINT8 is for an itemsize of 1, not of 4");
+    TAKEN(tile.type = CAI_TENSOR_MAP_BY_DTYPE);
+    CHECK_INT(plan.type, 7);
     REFUSED(set_dtype(CAI_SWAPPED(CAI_FLOAT32)), CAI_ENTRY_TYPESTR, -1,
             ">f4 has no type of a tensor map: name one of its size (tile.type)");
     REFUSED((set_bits(), tile.type = CAI_TENSOR_MAP_16U4_ALIGN8B), CAI_ENTRY_TYPESTR, -1,
@@ -263,12 +270,14 @@ static void test_values(void)
                    "packed_axis = 0, not 1: a tensor map has the values of an element along the last axis");
     VALUES_REFUSED(fp4, 64, 0, (void)0, CAI_ENTRY_TYPESTR, -1,
                    "float4_e2m1fn_x2: name 16U4_ALIGN8B or 16U4_ALIGN16B (tile.type; as bytes: cai_view_reinterpret)");
+    VALUES_REFUSED(fp4, 64, CAI_TENSOR_MAP_UINT8, (void)0, CAI_ENTRY_TYPESTR, -1,
+                   "float4_e2m1fn_x2 is not UINT8: name 16U4_ALIGN8B or 16U4_ALIGN16B (tile.type; as bytes: cai_view_reinterpret)");
     VALUES_REFUSED(fp4, 64, u6, (void)0, CAI_ENTRY_TYPESTR, -1,
-                   "float4_e2m1fn_x2: name 16U4_ALIGN8B or 16U4_ALIGN16B (tile.type; as bytes: cai_view_reinterpret)");
+                   "float4_e2m1fn_x2 is not 16U6_ALIGN16B: name 16U4_ALIGN8B or 16U4_ALIGN16B (tile.type; as bytes: cai_view_reinterpret)");
     VALUES_REFUSED(fp6, 128, 0, (void)0, CAI_ENTRY_TYPESTR, -1,
                    "float6_e3m2fn_x4: name 16U6_ALIGN16B (tile.type; as bytes: cai_view_reinterpret)");
     VALUES_REFUSED(fp6, 128, u4, (void)0, CAI_ENTRY_TYPESTR, -1,
-                   "float6_e3m2fn_x4: name 16U6_ALIGN16B (tile.type; as bytes: cai_view_reinterpret)");
+                   "float6_e3m2fn_x4 is not 16U4_ALIGN8B: name 16U6_ALIGN16B (tile.type; as bytes: cai_view_reinterpret)");
     VALUES_REFUSED(CAI_INT2_X4, 64, 0, (void)0, CAI_ENTRY_TYPESTR, -1,
                    "int2_x4 has no type of a tensor map (as bytes: cai_view_reinterpret)");
     begin_packed(u4);

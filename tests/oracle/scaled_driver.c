@@ -61,7 +61,7 @@ int main(void)
         describe(&data, code, ndim, shape, x.axis, 0x10000);
         if (cai_scales_shape(&x, extents, NULL)) fail("no shape of the scales");
         describe(&held, scales, ndim, extents, 0, 0x10000);
-        status = cai_expect_scaled(&x, "x", format, x.layout, CAI_ON_DEVICE, NULL);
+        status = cai_expect_scaled(&x, "x", format, x.layout, CAI_ANY_AXIS, CAI_ON_DEVICE, NULL);
         printf("%d", (int)status);
         for (i = 0; i < ndim; i++) printf(" %" PRId64, extents[i]);
         if (cai_scale_map_of(&x, &map, NULL)) fail("no map");

@@ -1034,7 +1034,7 @@ SCALED_USE = """
 int use(const cai_scaled *x, cai_scale_map *map, cai_error *err);
 int use(const cai_scaled *x, cai_scale_map *map, cai_error *err)
 {
-    CAI_TRY(cai_expect_scaled(x, "x", CAI_NVFP4, CAI_SCALES_128X4, CAI_ON_DEVICE, err));
+    CAI_TRY(cai_expect_scaled(x, "x", CAI_NVFP4, CAI_SCALES_128X4, -1, CAI_ON_DEVICE, err));
     return cai_scale_map_of(x, map, err);
 }
 #if defined(__CUDACC__)

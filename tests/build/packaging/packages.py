@@ -341,13 +341,16 @@ except ValueError as error: print(error)"""
         fail_unless("float32 (2, 3)" in says and "stream = 0 is ambiguous" in says, f"{name} says {says}")
 
 
+OTHERS = {"other.patch": "BSD-3-Clause", "exception.patch": "Apache-2.0 WITH LLVM-exception"}
+
+
 def check_spdx(tree, document, whole):
     """The list has each file of the archive once, with its sums and its license."""
     says = json.loads(document.read_text())
     package, found = says["packages"][0], []
     for path in sorted(path for path in tree.rglob("*") if path.is_file()):
         data = path.read_bytes()
-        license_ = "BSD-3-Clause" if path.name == "other.patch" else "MIT"
+        license_ = OTHERS.get(path.name, "MIT")
         found.append((f"./{path.relative_to(tree).as_posix()}", hashlib.sha1(data).hexdigest(), hashlib.sha256(data).hexdigest(), license_))
     listed = sorted((one["fileName"], *(sum_["checksumValue"] for sum_ in one["checksums"]), one["licenseConcluded"]) for one in says["files"])
     fail_unless(listed == sorted(found), f"{document.name} differs: {sorted(set(listed) ^ set(found))[:4]}")
@@ -364,7 +367,8 @@ def case_release(options):
         print("skipped: no git")
         sys.exit(77)
     tree = copy_tree(options, options.work / "tree")  # what is not committed, too
-    (tree / "other.patch").write_text("+ * SPDX-License-Identifier: BSD-3-Clause\n")
+    for name, says in OTHERS.items():
+        (tree / name).write_text(f"+ * SPDX-License-Identifier: {says}\n")
     git = ["git", "-c", "user.name=cai", "-c", "user.email=cai@example.invalid", "-c", "commit.gpgsign=false"]
     for words in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--no-verify", "--message", "all"]):
         run(*git, *words, cwd=tree)
