@@ -302,7 +302,8 @@ static cai_status cai_priv_scaled_format(const cai_scaled *x, int32_t format, ca
     if (code != codes[0] && code != codes[1])
         return cai_priv_error(err, CAI_ERR_EXPECT, "the values are %s%s, those of %s are %s%s%s",
                               cai_dtype_name(code),
-                              x->data->dtype.bits && x->data->packed_axis < 0 ? " (one value in a byte)" : "", name, cai_dtype_name(codes[0]),
+                              x->data->dtype.bits && x->data->packed_axis < 0 ? " (one value in a byte)" : "",
+                              name, cai_dtype_name(codes[0]),
                               codes[1] == codes[0] ? "" : " or ",
                               codes[1] == codes[0] ? "" : cai_dtype_name(codes[1]));
     if (x->block == cai_priv_scaled_formats[format].block && x->rows == cai_priv_scaled_formats[format].rows)
@@ -319,8 +320,9 @@ static cai_status cai_priv_scaled_plain(const cai_scaled *x, const cai_priv_scal
     cai_status status;
     int32_t i;
     if (scales->ndim != plan->ndim)
-        return cai_priv_error(err, CAI_ERR_EXPECT, "scales.ndim = %d, not %d: plain scales have the axes of the data",
-                              scales->ndim, plan->ndim);
+        return cai_priv_error(err, CAI_ERR_EXPECT,
+                              "scales.ndim = %d, not %d: plain scales have the axes of the data", scales->ndim,
+                              plan->ndim);
     for (i = 0; i < plan->ndim && scales->shape[i] == plan->shape[i];) ++i;
     if (i == plan->ndim) return CAI_OK;
     status = cai_priv_error(err, CAI_ERR_EXPECT,
@@ -338,7 +340,8 @@ static cai_status cai_priv_scaled_dtype(const cai_dtype *dtype, int tiled, cai_e
 {
     const char *name = cai_dtype_name(dtype->code);
     if (cai_dtype_values(dtype) > 1 || dtype->code == CAI_BOOL)
-        return cai_priv_error(err, CAI_ERR_EXPECT, "the scales are %s: a scale is an element, and no bool", name);
+        return cai_priv_error(err, CAI_ERR_EXPECT, "the scales are %s: a scale is an element, and no bool",
+                              name);
     if (!tiled || !dtype->bits) return CAI_OK;
     return cai_priv_error(err, CAI_ERR_EXPECT, "the scales are %s: those of layout 128X4 have 8 bits", name);
 }
@@ -352,7 +355,8 @@ static cai_status cai_priv_scaled_place(const cai_array *data, const cai_array *
     if (data->device >= 0 && scales->device >= 0 && data->device != scales->device)
         return cai_priv_error(err, CAI_ERR_EXPECT, "the data is on device %d, the scales on device %d",
                               data->device, scales->device);
-    if (host->memory != CAI_MEMORY_HOST || host->device >= 0 || other->memory != CAI_MEMORY_DEVICE) return CAI_OK;
+    if (host->memory != CAI_MEMORY_HOST || host->device >= 0 || other->memory != CAI_MEMORY_DEVICE)
+        return CAI_OK;
     return cai_priv_error(err, CAI_ERR_EXPECT, "the data is in %s, the scales are in %s", names[host == scales],
                           names[host == data]);
 }
@@ -382,10 +386,11 @@ static cai_status cai_priv_scaled_tiled(const cai_array *scales, const cai_priv_
 static cai_status cai_priv_scaled_packed(const cai_scaled *x, int32_t format, int32_t axis, cai_error *err)
 {
     const int32_t packed = x->data->packed_axis;
-    if (packed < 0 || packed == axis || (format == CAI_ANY_SCALED && x->layout == CAI_SCALES_PLAIN)) return CAI_OK;
+    if (packed < 0 || packed == axis || (format == CAI_ANY_SCALED && x->layout == CAI_SCALES_PLAIN))
+        return CAI_OK;
     return cai_priv_error(err, CAI_ERR_EXPECT,
-                          "the values of an element lie along axis %d, the blocks along axis %d: %s has both along "
-                          "one axis", packed, axis,
+                          "the values of an element lie along axis %d, the blocks along axis %d: %s has "
+                          "both along one axis", packed, axis,
                           format == CAI_ANY_SCALED ? "layout 128X4" : cai_priv_scaled_formats[format].name);
 }
 
@@ -447,7 +452,7 @@ CAI_API cai_status cai_scale_map_of(const cai_scaled *x, cai_scale_map *out, cai
     out->reserved = 0;
     out->batch_stride = 0;
     if (x->layout == CAI_SCALES_128X4) {
-        const int64_t blocks = plan.count ? plan.shape[plan.ndim - 1] : 0; /* without scales they may overflow */
+        const int64_t blocks = plan.count ? plan.shape[plan.ndim - 1] : 0; /* without scales it may overflow */
         out->block_stride = 512;
         out->row_stride = blocks * 128;
         if (plan.ndim == 3) out->batch_stride = plan.shape[1] * blocks;

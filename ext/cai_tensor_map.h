@@ -65,7 +65,7 @@ extern "C" {
 /* ---------------------------------------------------------------------- >>tiles */
 enum { CAI_TENSOR_MAP_MAX_NDIM = 5 };
 
-/** Types of elements of a tile. All but UINT8 have the values of CUtensorMapDataType, whose UINT8 is 0. There is
+/** Types of elements of a tile. All but UINT8 have the values of CUtensorMapDataType. Its UINT8 is 0. There is
  *  none of int8, int16, bool and float8. A copy moves bits, so UINT8 and UINT16 carry these. In those with
  *  ALIGN, 16 values of 4 or 6 bits are packed (CUDA 12.8, compute capability 10.0). */
 enum {

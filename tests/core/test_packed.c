@@ -406,7 +406,7 @@ static void check_foreign(void)
     b = a;
     b.dtype.bits = 0; /* by a maker that fills in the code alone */
     refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e,
-            "dtype.bits = 0 and itemsize = 1 are not 4 and 1, those of dtype.code = 0x1c6901");
+            "dtype.bits = 0, itemsize = 1: dtype.code = 0x1c6901 has 4 bits");
     b.packed_axis = -1;
     CHECK_INT(cai_array_check(&b, &e), CAI_ERR_ABI);
     for (int64_t extent = -1; extent < 12; extent++) {
@@ -415,7 +415,7 @@ static void check_foreign(void)
         CHECK_INT(cai_array_check(&b, &e), extent == 7 || extent == 8 ? CAI_OK : CAI_ERR_ABI);
     }
     b.packed_extent = 9;
-    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_extent = 9 does not fill 4 elements of 2 values of 4 bits");
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "packed_extent = 9 does not fill 4 elements of 2 values");
 }
 
 /* A code below 8 bits says bits and itemsize. A maker that writes others means another layout of the values. */
@@ -447,18 +447,11 @@ static void check_contradictions(void)
     CHECK_INT(cai_array_init(&a, CAI_INT4, 2, shape, NULL, memory, &e), CAI_OK);
     a.dtype.bits = 0;
     refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e,
-            "dtype.bits = 0 and itemsize = 1 are not 4 and 1, those of dtype.code = 0xc6901");
-    refuses(cai_array_init_dtype(&b, &a.dtype, 2, shape, NULL, 0x1000, &e), CAI_ERR_ARGUMENT, &e,
-            "dtype.bits = 0 and itemsize = 1 are not 4 and 1, those of dtype.code = 0xc6901");
+            "dtype.bits = 0, itemsize = 1: dtype.code = 0xc6901 has 4 bits");
     CHECK_INT(cai_dtype_of(CAI_FLOAT6_E2M3FN_X4, &dtype, &e), CAI_OK);
     dtype.itemsize = 4; /* as CUDA's __nv_fp6x4 */
-    refuses(cai_array_init_dtype(&b, &dtype, 2, shape, NULL, 0x1000, &e), CAI_ERR_ARGUMENT, &e,
-            "dtype.bits = 6 and itemsize = 4 are not 6 and 3, those of dtype.code = 0x1d6603");
-    CHECK_INT(cai_array_init_dtype(&b, &dtype, 2, shape, shape, 0x1000, &e), CAI_ERR_ARGUMENT);
-    CHECK_INT(cai_array_init(&b, CAI_UINT8, 2, shape, NULL, memory, &e), CAI_OK);
-    refuses(cai_view_reinterpret(&b, &a.dtype, &b, &e), CAI_ERR_ARGUMENT, &e,
-            "dtype.bits = 0 and itemsize = 1 are not 4 and 1, those of dtype.code = 0xc6901");
-    CHECK_INT(b.dtype.code, CAI_UINT8);
+    CHECK_INT(cai_array_init_dtype(&b, &dtype, 2, shape, NULL, 0x1000, &e), CAI_OK);
+    refuses(cai_array_check(&b, &e), CAI_ERR_ABI, &e, "dtype.bits = 6, itemsize = 4: dtype.code = 0x1d6603 has 6 bits");
     a.dtype.code = CAI_CODE('f', 1, 24); /* of a later version */
     a.packed_axis = 1;
     a.dtype.bits = 4;
@@ -466,7 +459,9 @@ static void check_contradictions(void)
     CHECK_INT(cai_array_check(&a, &e), CAI_OK);
     a.dtype.bits = 0;
     refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e,
-            "packed_extent = 16 does not fill 8 elements of 1 values of 0 bits");
+            "packed_extent = 16 does not fill 8 elements of 1 values");
+    a.packed_extent = a.shape[1];
+    CHECK_INT(cai_array_check(&a, &e), CAI_ERR_ABI);
     a.dtype.code = CAI_CODE('f', 1, 42);
     a.packed_axis = -1;
     CHECK_INT(cai_array_check(&a, &e), CAI_OK);
@@ -487,7 +482,7 @@ static void check_later(void)
     refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e,
             "packed_axis = -1 does not fit ndim = 2, dtype.code = 0x556902");
     a.packed_axis = 1;
-    refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e, "packed_extent = 0 does not fill 12 elements of 5 values of 3 bits");
+    refuses(cai_array_check(&a, &e), CAI_ERR_ABI, &e, "packed_extent = 0 does not fill 12 elements of 5 values");
     a.packed_extent = 58;
     CHECK_INT(cai_array_check(&a, &e), CAI_OK);
     CHECK_INT(cai_view_slice(&a, 1, 2, 10, 1, &view, &e), CAI_OK);
