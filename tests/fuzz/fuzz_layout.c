@@ -716,6 +716,7 @@ static void check_scaled(source *in)
     x.scales = &scales;
     memset(&err, FILL, sizeof err);
     status = cai_expect_scaled(&x, "x", pick(in, 8) < 7 ? pick(in, 5) : (int32_t)any_number(in), pick(in, 4) - 1,
+                               pick(in, 4) ? CAI_ANY_AXIS : (int32_t)any_number(in),
                                (uint32_t)CAI_ALLOW_UNALIGNED, &err);
     check_error(status, &err);
     memset(&map, FILL, sizeof map);

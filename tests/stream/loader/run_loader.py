@@ -440,7 +440,7 @@ MUTATIONS = [
     ("lines with the contexts changed", r"\(to, cai_priv_cu_handle\(to_context\), from, cai_priv_cu_handle\(from_context\)",
      r"(to, cai_priv_cu_handle(from_context), from, cai_priv_cu_handle(to_context)"),
     ("UUID is needed", r'(X\(device_uuid, [\s\S]*?), 0\)', r"\1, 1)"),
-    ("a slot without its entry", r"if \(out->entries\[CAI_PRIV_CU_##name\]\)", r"if (out)"),
+    ("a slot without its entry", r"if \(driver->entries\[CAI_PRIV_CU_##name\]\)", r"if (driver)"),
     ("handles without peers", r"\(pointer, copy, 1\)", r"(pointer, copy, 0)"),
     ("registration without flags", r"(cai_priv_cu_handle\(pointer\), .*), flags\)", r"\1, flags & 1)"),
     ("host memory without flags", r"\(&made, \(size_t\)size, flags\)", r"(&made, (size_t)size, flags & 4)"),
