@@ -442,7 +442,7 @@ static void check_layout_plan(source *in)
     cai_status status;
     choose_layout(in, &given);
     choose_dtype(in, &dtype);
-    if (pick(in, 32) == 31) dtype.itemsize = (int32_t)any_number(in);
+    if (pick(in, 32) == 31 && !dtype.bits) dtype.itemsize = (int32_t)any_number(in);
     made = given;
     memset(&err, FILL, sizeof err);
     status = cai_layout_plan(&made, &dtype, &err);

@@ -461,7 +461,7 @@ MUTATIONS = [
     ("a user object of a stream that does not capture", r"    if \(!error && !graph\) error = 401;\n", r""),
     ("the graph does not own the user object", r"NO_DESTRUCTOR_SYNC = 1, MOVE = 1", r"NO_DESTRUCTOR_SYNC = 1, MOVE = 0"),
     ("a user object without its flag", r"NO_DESTRUCTOR_SYNC = 1, MOVE", r"NO_DESTRUCTOR_SYNC = 0, MOVE"),
-    ("user objects without their function", r"    if \(!out->entries\[CAI_PRIV_CU_capture_graph\] [^;]*;\n", r""),
+    ("user objects without their function", r"    if \(!driver->entries\[CAI_PRIV_CU_capture_graph\] [^;]*;\n", r""),
     ("a reference stays", r"return error \? error : cai_priv_driver_primary_release\(self, device\);", r"return error;"),
     ("a retain before the initialization", r"        if \(cai_priv_driver_init\(self, &error\)\) error = cai_priv_cu_##name\(self\) arguments; *\\\n", r""),
     ("a retain of the first device", r"\(&made, device\)\)", r"(&made, device & 0))"),
