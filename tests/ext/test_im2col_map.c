@@ -8,6 +8,7 @@
 #endif
 #include "cai_tensor_map.h"
 #include "cai_test.h"
+#include "cai_test_help.h"
 #include "im2col_world.h"
 
 static cai_error error;
@@ -59,7 +60,7 @@ static void refused(const char *what, int32_t entry, int32_t index, const char *
     CHECK_INT(error.code, entry ? CAI_ERR_EXPECT : CAI_ERR_ARGUMENT);
     CHECK_INT(error.entry, entry);
     CHECK_INT(error.index, index);
-    CHECK_STR(error.message, message);
+    CHECK_STR(error.message, help_order(message));
     CHECK_BYTES(&plan, &before, sizeof plan);
     CHECK_INT(cai_im2col_map_of(&x, &tile, &plan, NULL), entry ? CAI_ERR_EXPECT : CAI_ERR_ARGUMENT);
     cai_test_note("");
@@ -86,7 +87,7 @@ static void test_array(void)
     begin();
     CHECK_INT(cai_dtype_of(CAI_COMPLEX32, &x.dtype, &error), CAI_OK);
     refused("complex32", CAI_ENTRY_TYPESTR, -1,
-            "<c4 has no type of a tensor map: name one of its size (tile.type)");
+            "@c4 has no type of a tensor map: name one of its size (tile.type)");
     begin();
     CHECK_INT(cai_im2col_map_of(&x, NULL, &plan, &error), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_im2col_map_of(&x, &tile, NULL, &error), CAI_ERR_ARGUMENT);

@@ -7,6 +7,7 @@
 #endif
 #include "cai_tensor_map.h"
 #include "cai_test.h"
+#include "cai_test_help.h"
 #include "tensor_map_world.h"
 
 enum { SENTENCES = sizeof world_document / sizeof *world_document };
@@ -75,7 +76,7 @@ static void refused(const char *what, int32_t entry, int32_t index, const char *
     CHECK_INT(error.code, entry ? CAI_ERR_EXPECT : CAI_ERR_ARGUMENT);
     CHECK_INT(error.entry, entry);
     CHECK_INT(error.index, index);
-    CHECK_STR(error.message, message);
+    CHECK_STR(error.message, help_order(message));
     CHECK_BYTES(&plan, &before, sizeof plan);
     CHECK_INT(cai_tensor_map_of(&x, &tile, &plan, NULL), entry ? CAI_ERR_EXPECT : CAI_ERR_ARGUMENT);
     cai_test_note("");
@@ -166,9 +167,9 @@ static void test_types(void)
         CHECK_INT(plan.type, rows[row][1]);
     }
     REFUSED(set_dtype(CAI_COMPLEX64), CAI_ENTRY_TYPESTR, -1,
-            "<c8 has no type of a tensor map: name one of its size (tile.type)");
+            "@c8 has no type of a tensor map: name one of its size (tile.type)");
     REFUSED(set_dtype(CAI_COMPLEX128), CAI_ENTRY_TYPESTR, -1,
-            "<c16 has no type of a tensor map: none has its size (as smaller elements: cai_view_reinterpret)");
+            "@c16 has no type of a tensor map: none has its size (as smaller elements: cai_view_reinterpret)");
     TAKEN((set_dtype(CAI_COMPLEX64), tile.type = CAI_TENSOR_MAP_UINT64));
     TAKEN((set_dtype(CAI_FLOAT8_E5M2), tile.type = CAI_TENSOR_MAP_UINT8));
     CHECK_INT(plan.type, 0); /* CUDA's number */
@@ -178,7 +179,7 @@ static void test_types(void)
     TAKEN(tile.type = CAI_TENSOR_MAP_BY_DTYPE);
     CHECK_INT(plan.type, 7);
     REFUSED(set_dtype(CAI_SWAPPED(CAI_FLOAT32)), CAI_ENTRY_TYPESTR, -1,
-            ">f4 has no type of a tensor map: name one of its size (tile.type)");
+            "`f4 has no type of a tensor map: name one of its size (tile.type)");
     REFUSED((set_bits(), tile.type = CAI_TENSOR_MAP_16U4_ALIGN8B), CAI_ENTRY_TYPESTR, -1,
             "type 16U4_ALIGN8B is for an itemsize of 1, not of 0");
     REFUSED(tile.type = CAI_TENSOR_MAP_FLOAT64, CAI_ENTRY_TYPESTR, -1,
