@@ -549,7 +549,7 @@ static void choose_tile(source *in, const cai_array *a, cai_tensor_tile *tile)
     if (choice & 1) tile->swizzle = pick(in, 7);
     if (choice & 2) tile->steps[pick(in, 5)] = pick(in, 10);
     if (choice & 4) tile->interleave = pick(in, 3);
-    if (choice & 8) tile->type = pick(in, 17);
+    if (choice & 8) tile->type = pick(in, 18);
     if (choice & 16) tile->l2_promotion = pick(in, 5);
     if (choice & 32) tile->fill = pick(in, 3);
     if (choice >= 192 && cai_dtype_values(&a->dtype) > 1) tile->type = 13 + pick(in, 3);
@@ -599,7 +599,8 @@ static void check_tensor_map(source *in)
     if (!choose_array(in, &a)) return;
     choose_tile(in, &a, &tile);
     why = world_call_of(&a, &tile, &call);
-    if (a.dtype.bits && cai_dtype_values(&a.dtype) == 1 && tile.type >= CAI_TENSOR_MAP_16U4_ALIGN8B)
+    if (a.dtype.bits && cai_dtype_values(&a.dtype) == 1 && tile.type >= CAI_TENSOR_MAP_16U4_ALIGN8B &&
+        tile.type <= CAI_TENSOR_MAP_16U6_ALIGN16B)
         why = "a byte for each value, where CUDA packs them";
     for (i = 0; i < sizeof world_document / sizeof *world_document && !why; i++)
         if (!world_document[i].holds(&call)) why = world_document[i].text;
