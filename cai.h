@@ -3316,7 +3316,7 @@ static cai_status cai_priv_resolve_shape(const cai_array *array, cai_array *view
 }
 
 /* Copies the axes of an array with elements. Extents of 1 are dropped, and axes that continue one another are
- * merged. The axis `packed` stays as it is. */
+ * merged. The axis `packed`, if there is such a one, stays as it is. */
 static void cai_priv_merge_axes(const cai_array *array, int32_t packed, cai_array *merged)
 {
     merged->ndim = 0;
@@ -3343,7 +3343,7 @@ static int cai_priv_restride(const cai_array *array, cai_array *view)
 {
     cai_array merged;
     int32_t to = 0;
-    cai_priv_merge_axes(array, -1, &merged);
+    cai_priv_merge_axes(array, array->ndim, &merged);
     for (int32_t from = 0; from < merged.ndim; ++from) {
         int64_t extent = 1, stride = merged.strides[from];
         const int32_t first = to;

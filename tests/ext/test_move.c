@@ -415,6 +415,40 @@ static void test_capture_elsewhere(void)
     cai_sim_destroy(sim);
 }
 
+static int32_t (*real_mode)(void *self, int32_t *mode);
+static int32_t mode_calls; /* until one fails */
+
+static int32_t failing_mode(void *self, int32_t *mode)
+{
+    return mode_calls-- ? real_mode(self, mode) : 3;
+}
+
+/* The modes around the hooks must be set. Without that of the release, the old memory is given back all the same. */
+static void test_mode_refused(void)
+{
+    int32_t at, moved = 0;
+    for (at = 0; at < 6; ++at) {
+        world w;
+        cai_sim *sim = cai_sim_create(2);
+        cai_status status;
+        build(&w, sim);
+        apart = cai_sim_alloc(sim, CAI_SIM_MEM_DEVICE, 256);
+        cai_array_own(&w.x, give_back_noting, &w);
+        w.x.flags |= CAI_ORDERED_FREE;
+        real_mode = w.cuda.capture_mode;
+        w.cuda.capture_mode = failing_mode;
+        mode_calls = at;
+        status = cai_move(&w.x, &w.pool, w.next, &w.hooks, &err);
+        moved += !status && mode_calls < 0;
+        CHECK_INT(w.released, status ? 0 : 1);
+        w.cuda.capture_mode = real_mode;
+        cai_array_release(&w.x);
+        pull_down(&w);
+        cai_sim_destroy(sim);
+    }
+    CHECK(moved > 0);
+}
+
 static cai_cuda *breaks;
 static cai_sim *breaks_sim;
 
@@ -507,6 +541,7 @@ int main(void)
     test_same_device();
     test_current_context();
     test_capture_elsewhere();
+    test_mode_refused();
     test_kinds();
     test_refused();
     test_refused_arrays();

@@ -178,6 +178,8 @@ static void test_types(void)
             "type UINT8 is for an itemsize of 1, not of 4");
     TAKEN(tile.type = CAI_TENSOR_MAP_BY_DTYPE);
     CHECK_INT(plan.type, 7);
+    REFUSED(set_dtype(CAI_SWAPPED(CAI_INT16)), CAI_ENTRY_TYPESTR, -1,
+            "`i2 has no type of a tensor map: name one of its size (tile.type)");
     REFUSED(set_dtype(CAI_SWAPPED(CAI_FLOAT32)), CAI_ENTRY_TYPESTR, -1,
             "`f4 has no type of a tensor map: name one of its size (tile.type)");
     REFUSED((set_bits(), tile.type = CAI_TENSOR_MAP_16U4_ALIGN8B), CAI_ENTRY_TYPESTR, -1,

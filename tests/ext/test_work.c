@@ -477,6 +477,10 @@ static void test_migrate_errors(void)
     CHECK(strstr(err.message, ": copy it (cai_move)") != NULL);
     CHECK_INT(cai_migrate(&x, &pool, UINT64_MAX, &err), CAI_ERR_STREAM);
     CHECK(!memcmp(&x, &before, sizeof x));
+    x.backend = CAI_BACKEND_HIP;
+    CHECK_INT(cai_migrate(&x, &pool, cai_sim_stream_create(sim, 1), &err), CAI_ERR_STREAM);
+    CHECK_STR(err.message, "backend = 1, but the table is of backend 0");
+    x.backend = CAI_BACKEND_CUDA;
     x.memory = CAI_MEMORY_MANAGED; /* of no device, and of a context */
     CHECK_INT(cai_migrate(&x, &pool, CAI_STREAM_PER_THREAD, &err), CAI_ERR_STREAM);
     CHECK_INT(err.rule, 83);
@@ -962,6 +966,9 @@ static void test_which_device_refused(void)
     CHECK_INT(cai_place_on(&c.cache, 0, NULL, UINT64_MAX, &at, &err), CAI_ERR_STREAM);
     CHECK_INT(cai_place_on(&c.cache, -2, NULL, 0, &at, &err), CAI_ERR_ARGUMENT);
     CHECK_INT(cai_place_on(NULL, 0, NULL, 0, &at, &err), CAI_ERR_ARGUMENT);
+    c.x.backend = CAI_BACKEND_HIP;
+    CHECK_INT(cai_place_on(&c.cache, 0, &c.x, 0, &at, &err), CAI_ERR_STREAM);
+    CHECK_STR(err.message, "backend = 1, but the table is of backend 0");
     c.x.abi = 1;
     CHECK_INT(cai_place_on(&c.cache, 0, &c.x, 0, &at, &err), CAI_ERR_ABI);
     CHECK(help_filled(&at, sizeof at));

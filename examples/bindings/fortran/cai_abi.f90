@@ -500,7 +500,7 @@ module libcai
     integer(c_int32_t) :: mode
     integer(c_int32_t) :: export_mode
     integer(c_int32_t) :: idle_count
-    integer(c_int32_t) :: reserved
+    integer(c_int32_t) :: backend
     type(c_ptr) :: parked
     type(cai_pool_parked) :: dlpack
     type(c_ptr) :: keepalive
@@ -1356,8 +1356,7 @@ contains
       c_loc(s_cai_event_pool), 52)
     call at("cai_event_pool.idle_count", c_loc(s_cai_event_pool%idle_count), &
       c_loc(s_cai_event_pool), 56)
-    call at("cai_event_pool.reserved", c_loc(s_cai_event_pool%reserved), c_loc(s_cai_event_pool), &
-      60)
+    call at("cai_event_pool.backend", c_loc(s_cai_event_pool%backend), c_loc(s_cai_event_pool), 60)
     call at("cai_event_pool.parked", c_loc(s_cai_event_pool%parked), c_loc(s_cai_event_pool), 64)
     call at("cai_event_pool.dlpack", c_loc(s_cai_event_pool%dlpack), c_loc(s_cai_event_pool), 72)
     call at("cai_event_pool.keepalive", c_loc(s_cai_event_pool%keepalive), c_loc(s_cai_event_pool), &

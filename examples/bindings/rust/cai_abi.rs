@@ -543,7 +543,7 @@ pub struct cai_event_pool {
     pub mode: i32,
     pub export_mode: i32,
     pub idle_count: i32,
-    pub reserved: i32,
+    pub backend: i32,
     pub parked: *mut c_void,
     pub dlpack: cai_pool_parked,
     pub keepalive: *mut cai_keepalive,
@@ -1232,7 +1232,7 @@ pub fn layout_fault() -> &'static str {
     at!(cai_event_pool, mode, 48);
     at!(cai_event_pool, export_mode, 52);
     at!(cai_event_pool, idle_count, 56);
-    at!(cai_event_pool, reserved, 60);
+    at!(cai_event_pool, backend, 60);
     at!(cai_event_pool, parked, 64);
     at!(cai_event_pool, dlpack, 72);
     at!(cai_event_pool, keepalive, 120);

@@ -587,7 +587,7 @@ cai_event_pool._fields_ = [
     ("mode", c_int32),
     ("export_mode", c_int32),
     ("idle_count", c_int32),
-    ("reserved", c_int32),
+    ("backend", c_int32),
     ("parked", c_void_p),
     ("dlpack", cai_pool_parked),
     ("keepalive", POINTER(cai_keepalive)),
@@ -809,7 +809,7 @@ LAYOUT = {
         "limit_bytes": 40}),
     cai_event_pool: (3624, {"cuda": 0, "flags": 8, "guard": 12, "open_exchanges": 16, "waiting": 20,
         "first": 24, "last": 28, "free": 32, "passed_first": 36, "passed_last": 40, "capacity": 44, "mode":
-        48, "export_mode": 52, "idle_count": 56, "reserved": 60, "parked": 64, "dlpack": 72, "keepalive":
+        48, "export_mode": 52, "idle_count": 56, "backend": 60, "parked": 64, "dlpack": 72, "keepalive":
         120, "whole": 128, "idle": 552, "places": 1320}),
     cai_emm_hooks: (208, {"struct_size": 0, "version": 4, "flags": 8, "kind": 12, "ctx": 16, "device_alloc":
         24, "device_free": 32, "name": 40, "initialize": 104, "reset": 112, "memory_info": 120, "defer":
