@@ -290,9 +290,9 @@ static void cai_priv_transfer_choose(cai_transfer *plan)
         const cai_transfer_axis *row = &plan->axes[i];
         if (!cai_priv_transfer_rows(plan, row)) continue;
         for (j = -1; j < plan->ndim; ++j) {
-            const cai_transfer_axis *plane = j < 0 ? NULL : &plan->axes[j];
-            const int64_t runs = row->extent * (plane && j != i ? plane->extent : 1);
-            if (runs <= most || j == i || (plane && !cai_priv_transfer_planes(row, plane))) continue;
+            const cai_transfer_axis *plane = j < 0 || j == i ? NULL : &plan->axes[j];
+            const int64_t runs = row->extent * (plane ? plane->extent : 1);
+            if (runs <= most || (plane && !cai_priv_transfer_planes(row, plane))) continue;
             most = runs;
             plan->row = i;
             plan->plane = j;

@@ -561,6 +561,11 @@ static void test_copies(void)
     CHECK_INT(cai_sim_calls_of(sim, "copy_3d_async"), 1);
     CHECK_INT(cuda->stream_synchronize(cuda->self, s), 0);
     for (i = 0; i < 6 * 5; ++i) CHECK(!memcmp(&device[4 * i], &host[i / 5 * 64 + i % 5 * 8], 16));
+    y.backend = CAI_BACKEND_HIP;
+    CHECK_INT(cai_transfer_plan(&plan, &x, &y, &err), CAI_OK);
+    CHECK_INT(cai_transfer_copy(&plan, cuda, s, &err), CAI_ERR_STREAM);
+    CHECK_STR(err.message, "backend = 1, but the table is of backend 0");
+    y.backend = CAI_BACKEND_CUDA;
     CHECK_INT(cai_transfer_pack(&plan, &x, (uint64_t)(uintptr_t)host, &err), CAI_OK);
     CHECK_INT(cai_transfer_copy(&plan, cuda, s, &err), CAI_OK);
     CHECK_INT(cai_sim_calls_of(sim, "copy_async"), 1);
