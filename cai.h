@@ -51,7 +51,7 @@ CONFIGURATION (define before the first include, the same in every unit of a libr
     CAI_CORE_IMPLEMENTATION  compile the implementation of this header here
     CAI_STATIC               make all functions static, for a library in a single translation unit. Every unit
                              that includes the header then needs the implementation (16.3 KB of code and
-                             constants, if it imports, expects and takes a view; all is 32.1 KB, gcc -Os)
+                             constants, if it imports, expects and takes a view; all is 32.3 KB, gcc -Os)
     CAI_SHARED               export the functions from a shared library. Add CAI_BUILD while you build it
     CAI_NAMESPACE            put a prefix before every function (#define CAI_NAMESPACE mylib_), so that two
                              libraries with a copy each can be linked into one program
@@ -66,7 +66,8 @@ READERS AND JUDGES
 OWNERSHIP
     An array with a release callback is owned, one without is borrowed. Call cai_array_release once when you
     are done. Do not copy an owned array, except with cai_array_move and cai_array_borrow. A view is valid as
-    long as the array that it was made of. mask, fields and event belong to the owner until release.
+    long as the array that it was made of. mask and fields belong to the owner and are
+    valid until release. So is an event without CAI_OWN_EVENT.
 
 ARGUMENTS (in all headers)
     The object that a function makes or works on comes first, a result last before err, a count behind its
@@ -488,9 +489,9 @@ enum {
     CAI_NO_BACK_EDGE = 1 << 10,   /* an importer set it (as of DLPack): the owner does not see work in `stream`.
                                      cai_exchange_finish keeps the array until the consumer's work has passed */
     CAI_OWN_EVENT = 1 << 11,      /* `event` belongs to the array (cai_stream_detach), else to the owner */
-    CAI_ORDERED_FREE = 1 << 12,   /* release frees the memory in the order of the array's stream. So it may be
-                                     called once that stream waits for the consumer's work. Set by owners
-                                     whose free is so ordered (cai_emm_array, a manager), never by an import */
+    CAI_ORDERED_FREE = 1 << 12,   /* release frees the memory in the order of the array's stream. You may
+                                     release the array as soon as that stream waits for the consumer's work.
+                                     Owners whose free has this order set it, never an import */
     /* requirements of cai_expect that are not facts of an array */
     CAI_ON_DEVICE = 1 << 16,      /* not known as plain host memory, unless a device can use that (HMM, ATS) */
     CAI_ALLOW_MASK = 1 << 17,     /* the caller applies the mask (else it must refuse, R52) */
@@ -3283,8 +3284,10 @@ CAI_API cai_status cai_broadcast_shape(const cai_array *array, const char *name,
                                  "%s: shape[%d] = %lld does not broadcast with the %lld of the arrays before",
                                  name, own, (long long)extent, (long long)before);
         joint[axis] = before == 1 ? extent : before;
-        if (joint[axis] < 0 || (joint[axis] && cai_priv_mul(joint[axis], size, &size)))
-            return cai_error_name(cai_priv_reject_extent(err, axis, joint[axis]), name, err);
+        if (joint[axis] < 0) return cai_error_name(cai_priv_reject_extent(err, axis, joint[axis]), name, err);
+        if (joint[axis] && cai_priv_mul(joint[axis], size, &size))
+            return cai_priv_fail(err, CAI_PRIV_RULE(CAI_ERR_SHAPE, 18), CAI_ENTRY_SHAPE, axis,
+                                 "%s: the result has more than 9223372036854775807 elements", name);
     }
     *ndim = count;
     while (count-- > 0) shape[count] = joint[count];

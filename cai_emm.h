@@ -172,10 +172,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_check(const cai_emm_hooks *hooks
 
 /** Makes a table over cudaMalloc, cudaFree and the rest of CUDA's own functions. `cuda` must outlive the
  *  table. Each free but unpin first waits on the host for its stream. A manager defers the frees. If the
- *  stream captures (900) or the wait fails, nothing is freed and the free returns the error. If that error
- *  ends all work of the context, the memory is freed, too. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI
- *  (another version, or no slots), CAI_ERR_UNAVAILABLE (no memory_alloc, memory_free or stream_synchronize).
- *  */
+ *  stream captures (900) or the wait fails, the free returns the error, and the memory stays. If the error
+ *  ends all work of the context, the free returns it, and the memory is freed. Errors: CAI_ERR_ARGUMENT
+ *  (NULL), CAI_ERR_ABI (another version, or no slots), CAI_ERR_UNAVAILABLE (no memory_alloc, memory_free or
+ *  stream_synchronize). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_hooks_cuda(cai_emm_hooks *out, const cai_cuda *cuda,
                                                      cai_error *err);
 

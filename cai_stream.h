@@ -232,7 +232,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin(cai_exchange *ex, cai_event
  *  first record. After success end the exchange exactly once, also if your work failed (cai_exchange_finish or
  *  cai_exchange_end). If begin fails, there is nothing to end, and `ex` has no meaning. Waits that were
  *  already made stay. A stream that such a wait pulled into a capture stays in the capture. Errors:
- *  CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, -1), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY,
+ *  CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, -1, backend), CAI_ERR_CAPTURE (R103), CAI_ERR_CAPACITY,
  *  CAI_ERR_UNAVAILABLE, CAI_ERR_CUDA. CAI_ERR_THREAD: call cai_stream_detach on the thread of stream 2.
  *  cai_error.index is that of the array. */
 CAI_API CAI_MUST_CHECK cai_status cai_exchange_begin_with(cai_exchange *ex, cai_event_pool *pool,
@@ -336,7 +336,7 @@ CAI_API CAI_MUST_CHECK cai_status cai_stream_drop_event(cai_array *array, cai_ev
 /** Gives an owned array back when the work that is in `stream` now has passed. Use it for an array that you
  *  kept after the end of its exchange. An array without an exchange is also possible, if its own work has
  *  passed or comes before that in `stream`. The stream is used in this call only. After success `array` is
- *  borrowed. A borrowed array is not touched. If the list is full, what has passed is released, or the host
+ *  borrowed. A borrowed array stays as it is. If the list is full, what has passed is released, or the host
  *  waits for the oldest array. Errors: CAI_ERR_ARGUMENT, CAI_ERR_ABI, CAI_ERR_STREAM (0, or -1),
  *  CAI_ERR_CAPTURE (the stream is capturing), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_keepalive_push(cai_array *array, cai_event_pool *pool, uint64_t stream,

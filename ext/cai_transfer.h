@@ -170,7 +170,7 @@ extern "C" {
  *  Addresses are of the host or of one device. Between two devices call cai_transfer_copy_peer. `plan` and
  *  `cuda` are not NULL. The current context is that of `stream`. After an error some pieces may be queued.
  *  The message names the piece that failed. Errors: CAI_ERR_ARGUMENT, CAI_ERR_UNAVAILABLE (the table lacks a
- *  slot), CAI_ERR_STREAM (0, or no stream), CAI_ERR_CAPTURE (900 to 908), CAI_ERR_CUDA. */
+ *  slot), CAI_ERR_STREAM (0, no stream, backend), CAI_ERR_CAPTURE (900 to 908), CAI_ERR_CUDA. */
 CAI_API CAI_MUST_CHECK cai_status cai_transfer_copy(const cai_transfer *plan, const cai_cuda *cuda,
                                                     uint64_t stream, cai_error *err);
 

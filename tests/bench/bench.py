@@ -76,7 +76,7 @@ THREADS = {"alloc_free": "manager, allocate and free", "exchange_in_order": "exc
            "exchange_across": "exchange across streams"}
 
 # Budgets that are not met. The table says so; the exit status fails where they get worse than this.
-NOT_MET = {"cai.h": 3607, "all of cai.h": 32900, "cai_stream.h": 3663, "cai_emm.h": 1001, "ext/cai_manager.h": 1988,
+NOT_MET = {"cai.h": 3610, "all of cai.h": 33040, "cai_stream.h": 3663, "cai_emm.h": 1001, "ext/cai_manager.h": 1988,
            "ext/cai_layout.h": 627, "ext/cai_storage.h": 1257, "ext/cai_mpi.h": 569,
            "ext/cai.hpp": 601,
            "a unit that calls only cai_import (CAI_STATIC)": 13200,

@@ -905,7 +905,7 @@ static void check_broadcast_errors(void)
     CHECK_INT(cai_array_init(&huge, CAI_INT8, 2, many, NULL, memory, NULL), CAI_OK);
     shape[0] = 1;
     CHECK_FAILS_AT(cai_broadcast_shape(&huge, "z", &ndim, shape, err), CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, 0,
-                   "z: shape[0] = 4611686018427387904 makes the array larger than 9223372036854775807 bytes");
+                   "z: the result has more than 9223372036854775807 elements");
     CHECK_INT(ndim, 2);
     CHECK(shape[0] == 1 && shape[1] == 3 && shape[2] == 0);
     CHECK_NULL(cai_broadcast_shape(NULL, "x", &ndim, shape, err), "x: array is NULL");
@@ -922,7 +922,7 @@ static void check_broadcast_errors(void)
     CHECK_INT(cai_array_init(&b, CAI_FLOAT32, 3, none, NULL, memory, NULL), CAI_OK);
     CHECK_INT(cai_broadcast_shape(&b, "y", &ndim, shape, NULL), CAI_OK);
     CHECK_FAILS_AT(cai_broadcast_shape(&huge, "z", &ndim, shape, err), CAI_ERR_SHAPE, CAI_ENTRY_SHAPE, 0,
-                   "z: shape[0] = 3 makes the array larger than 9223372036854775807 bytes");
+                   "z: the result has more than 9223372036854775807 elements");
 }
 
 /* cai_error_name puts the name of an argument before the error of any function of one array. */
