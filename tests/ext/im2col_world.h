@@ -51,9 +51,9 @@ static inline int c_area(const column_call *c)
 {
     uint32_t i;
     for (i = 0; i < column_spatial(c); ++i) {
-        const int64_t last = (int64_t)c->map.dim[1 + i] - 1;
-        if (c->map.dim[1 + i] < 1 || c->map.dim[1 + i] > WORLD_POWER(32)) continue; /* another row says so */
-        if (c->lower[i] > last + c->upper[i]) return 0;
+        const uint64_t pixels = c->map.dim[1 + i];
+        if (pixels < 1 || pixels > WORLD_POWER(32)) continue; /* another row says so */
+        if (c->lower[i] > (int64_t)pixels - 1 + c->upper[i]) return 0;
     }
     return 1;
 }
