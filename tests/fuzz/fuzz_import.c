@@ -282,6 +282,9 @@ JUDGE static void check_kernel_view(const cai_array *a)
 
 /* -------------------------------------------------------------------- >>views */
 
+/** What a view does. Corpora have these numbers. */
+enum { SLICE, PERMUTE, REVERSE, INDEX, EXPAND, BROADCAST, RESHAPE, REINTERPRET, COALESCE, FIELD, VIEWS };
+
 /** The parameters of one view. */
 typedef struct view_call {
     int32_t which, axis, ndim;
@@ -378,28 +381,34 @@ static void choose_dtype(source *in, const cai_array *a, view_call *call)
 static void choose_view(source *in, const cai_array *a, view_call *call)
 {
     memset(call, 0, sizeof *call);
-    call->which = pick(in, 10);
+    call->which = pick(in, VIEWS);
     call->axis = some_axis(in, a);
     call->row = pick(in, 8) == 7 ? any_number(in) : pick(in, 8);
     choose_slice(in, a, call);
-    if (call->which == 1) choose_axes(in, a, call);
-    if (call->which == 5 || call->which == 6) choose_shape(in, a, call);
-    if (call->which == 7) choose_dtype(in, a, call);
+    if (call->which == PERMUTE) choose_axes(in, a, call);
+    if (call->which == BROADCAST || call->which == RESHAPE) choose_shape(in, a, call);
+    if (call->which == REINTERPRET) choose_dtype(in, a, call);
+}
+
+/** Returns whether the elements of the view are those of the array, in C order. */
+static int keeps_order(const view_call *call)
+{
+    return call->which == RESHAPE || call->which == COALESCE;
 }
 
 static cai_status take_view(const view_call *call, const cai_array *a, cai_array *out,
                             cai_error *err)
 {
     switch (call->which) {
-    case 0: return cai_view_slice(a, call->axis, call->start, call->count, call->step, out, err);
-    case 1: return cai_view_permute(a, call->axes, out, err);
-    case 2: return cai_view_permute(a, NULL, out, err);
-    case 3: return cai_view_index(a, call->axis, call->start, out, err);
-    case 4: return cai_view_expand(a, call->axis, out, err);
-    case 5: return cai_view_broadcast(a, call->ndim, call->shape, out, err);
-    case 6: return cai_view_reshape(a, call->ndim, call->shape, out, err);
-    case 7: return cai_view_reinterpret(a, &call->dtype, out, err);
-    case 8: return cai_view_coalesce(a, out, err);
+    case SLICE: return cai_view_slice(a, call->axis, call->start, call->count, call->step, out, err);
+    case PERMUTE: return cai_view_permute(a, call->axes, out, err);
+    case REVERSE: return cai_view_permute(a, NULL, out, err);
+    case INDEX: return cai_view_index(a, call->axis, call->start, out, err);
+    case EXPAND: return cai_view_expand(a, call->axis, out, err);
+    case BROADCAST: return cai_view_broadcast(a, call->ndim, call->shape, out, err);
+    case RESHAPE: return cai_view_reshape(a, call->ndim, call->shape, out, err);
+    case REINTERPRET: return cai_view_reinterpret(a, &call->dtype, out, err);
+    case COALESCE: return cai_view_coalesce(a, out, err);
     default: return cai_view_field(a, call->row, out, err);
     }
 }
@@ -425,8 +434,8 @@ JUDGE static void check_view(const view_call *call, const cai_array *a, const ca
     MUST(cai_overlap(a, view) != CAI_OVERLAP_NO);
     MUST(view->data + (uint64_t)view->lo >= a->data + (uint64_t)a->lo);
     MUST(view->data + (uint64_t)view->hi - 1 <= a->data + (uint64_t)a->hi - 1);
-    if (call->which == 6 || call->which == 8) MUST(view->size == a->size);
-    if (call->which == 7) MUST(view->nbytes == a->nbytes && same_dtype(&view->dtype, &call->dtype));
+    if (keeps_order(call)) MUST(view->size == a->size);
+    if (call->which == REINTERPRET) MUST(view->nbytes == a->nbytes && same_dtype(&view->dtype, &call->dtype));
 }
 
 /** Elements of a reshaped or coalesced array are those of the array, in C order. */
@@ -447,8 +456,8 @@ JUDGE static void check_values(const view_call *call, const cai_array *a, const 
     const int32_t count = value_bits(a, before), left = value_bits(view, after);
     int32_t i, j;
     if (count < 0 || left < 0 || !same_dtype(&a->dtype, &view->dtype)) return;
-    if (call->which == 7 || call->which == 9) MUST(left == count);
-    if (call->which == 7 || call->which == 9) MUST(!memcmp(before, after, (size_t)count * sizeof before[0]));
+    if (keeps_order(call)) MUST(left == count);
+    if (keeps_order(call)) MUST(!memcmp(before, after, (size_t)count * sizeof before[0]));
     qsort(before, (size_t)count, sizeof before[0], compare_offsets);
     for (i = 0; i < left; i++) after[i] = (int64_t)((uint64_t)after[i] + moved);
     qsort(after, (size_t)left, sizeof after[0], compare_offsets);
@@ -483,7 +492,7 @@ static void check_views(const cai_array *array, source *in)
         check_values(&call, &at, &out);
         MUST((cai_expect_same_shape(&at, "at", &out, "out", NULL) == CAI_OK) == same_values(&at, &out));
         check_joint_shape(&at, &out);
-        if (call.which == 6 || call.which == 8) check_same_order(&at, &out);
+        if (keeps_order(&call)) check_same_order(&at, &out);
         at = out;
     }
 }
