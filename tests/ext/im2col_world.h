@@ -168,6 +168,17 @@ static inline void column_box(world_chance *chance, const cai_array *array, cai_
     if (world_below(chance, 2)) tile->steps[at] = 1 + (int32_t)world_below(chance, 8);
 }
 
+/* Takes what a column shares with a tile. */
+static inline void column_take(cai_im2col_tile *tile, const cai_tensor_tile *same, int32_t ndim)
+{
+    tile->channels = same->box[ndim - 1];
+    tile->type = same->type;
+    tile->interleave = same->interleave;
+    tile->swizzle = same->swizzle;
+    tile->l2_promotion = same->l2_promotion;
+    tile->fill = same->fill;
+}
+
 /* An array and a column that the document takes: any of them, not the simplest. */
 static inline void column_good(world_chance *chance, cai_array *array, cai_im2col_tile *tile)
 {
@@ -177,13 +188,8 @@ static inline void column_good(world_chance *chance, cai_array *array, cai_im2co
     while (array->ndim < 3);
     memset(tile, 0, sizeof *tile);
     for (at = 0; at < array->ndim - 2; ++at) column_box(chance, array, tile, at);
-    tile->channels = same.box[array->ndim - 1];
+    column_take(tile, &same, array->ndim);
     tile->pixels = 1 + (int32_t)world_below(chance, 1024);
-    tile->type = same.type;
-    tile->interleave = same.interleave;
-    tile->swizzle = same.swizzle;
-    tile->l2_promotion = same.l2_promotion;
-    tile->fill = same.fill;
 }
 
 static inline void column_dimensions(world_chance *chance, cai_array *array, cai_im2col_tile *tile)
@@ -213,12 +219,7 @@ static inline void column_to_a_bound_of_tiles(world_chance *chance, cai_array *a
     column_tile(array, tile, &same);
     world_to_a_bound(chance, array, &same);
     array->ndim = ndim; /* column_dimensions has these */
-    tile->channels = same.box[ndim - 1];
-    tile->type = same.type;
-    tile->interleave = same.interleave;
-    tile->swizzle = same.swizzle;
-    tile->l2_promotion = same.l2_promotion;
-    tile->fill = same.fill;
+    column_take(tile, &same, ndim);
 }
 
 /* Sets something to a value at or near the bound of a condition, on either side. */

@@ -13,36 +13,18 @@
 #define CAI_IMPLEMENTATION
 #include "cai_tensor_map.h"
 #include "../ext/im2col_world.h"
+#include "map_driver.h"
 
-#include <cuda.h>
 #include <cuda/barrier>
-#include <cuda_runtime.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <map>
-#include <string>
 #include <utility>
 #include <vector>
 
 namespace {
 
-enum { MOST_PRINTED = 40, MOST_WORDS = 4096, COPIES = 400 };
+enum { MOST_WORDS = 4096, COPIES = 400 };
 
 decltype(&cuTensorMapEncodeIm2col) encode;
-int differences;
-
-bool find_encode()
-{
-    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-    void *function = nullptr;
-    if (cudaFree(nullptr) || // makes the context
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeIm2col", &function, 12000, cudaEnableDefault, &found) ||
-        found != cudaDriverEntryPointSuccess)
-        return false;
-    encode = reinterpret_cast<decltype(encode)>(function);
-    return true;
-}
 
 CUresult driver_says(const column_call &c)
 {
@@ -80,12 +62,7 @@ void differ(const char *what, CUresult result, const char *message, const column
     print_call(call);
 }
 
-struct tally {
-    long long both_take = 0, both_refuse = 0, alone[COLUMN_SENTENCES] = {};
-    std::map<std::string, long long> ours; // what a call cannot have, or the document says nothing of
-};
-
-void compare(const cai_array &x, const cai_im2col_tile &tile, tally *count)
+void compare(const cai_array &x, const cai_im2col_tile &tile, tally<COLUMN_SENTENCES> *count)
 {
     column_call call;
     cai_im2col_map_plan plan;
@@ -299,32 +276,17 @@ void ask_all()
     ask("a box that ends one pixel before it begins", changed);
 }
 
-void print_tally(const tally &count)
-{
-    for (int row = 0; row < COLUMN_SENTENCES; ++row)
-        std::printf("%6lld refused by both: %s\n", count.alone[row], column_document[row].text);
-    for (const auto &reason : count.ours)
-        std::printf("%6lld not of the document: %s\n", reason.second, reason.first.c_str());
-}
-
 } // namespace
 
 int main(int argc, char **argv)
 {
     const long long arrays = argc > 1 ? std::atoll(argv[1]) : 10000;
-    int devices = 0, major = 0, copied = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0 ||
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess || major < 9) {
-        std::printf("skipped: no GPU of compute capability 9.0 or higher\n");
-        return 77;
-    }
-    if (!find_encode()) {
-        std::printf("cuTensorMapEncodeIm2col was not found\n");
-        return 2;
-    }
-    world_chance chance = {argc > 2 ? static_cast<uint64_t>(std::atoll(argv[2])) : 20240611, major < 10 ? 13 : 16,
-                           major < 10 ? 4 : 7};
-    tally count;
+    const int major = find_device();
+    int copied = 0;
+    if (!major) return 77;
+    if (!find_encode("cuTensorMapEncodeIm2col", &encode)) return 2;
+    world_chance chance = chance_of(argc, argv, major);
+    tally<COLUMN_SENTENCES> count;
     for (long long i = 0; i < arrays; ++i) {
         cai_array x;
         cai_im2col_tile tile;
@@ -332,7 +294,7 @@ int main(int argc, char **argv)
         if (world_below(&chance, 2)) column_to_a_bound(&chance, &x, &tile);
         compare(x, tile, &count);
     }
-    print_tally(count);
+    print_tally(count, column_document, "not of the document");
     ask_all();
     if (!copy_columns(&chance, &copied)) {
         std::printf("a copy failed: %s\n", cudaGetErrorString(cudaGetLastError()));

@@ -14,33 +14,13 @@
 #define CAI_IMPLEMENTATION
 #include "cai_tensor_map.h"
 #include "../ext/tensor_map_world.h"
-
-#include <cuda.h>
-#include <cuda_runtime.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <map>
-#include <string>
+#include "map_driver.h"
 
 namespace {
 
-enum { SENTENCES = sizeof world_document / sizeof *world_document, MOST_PRINTED = 40 };
+enum { SENTENCES = sizeof world_document / sizeof *world_document };
 
 decltype(&cuTensorMapEncodeTiled) encode;
-int differences;
-
-bool find_encode()
-{
-    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-    void *function = nullptr;
-    if (cudaFree(nullptr) || // makes the context
-        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found) ||
-        found != cudaDriverEntryPointSuccess)
-        return false;
-    encode = reinterpret_cast<decltype(encode)>(function);
-    return true;
-}
 
 CUresult driver_says(const world_call &c)
 {
@@ -70,11 +50,6 @@ void differ(const char *what, CUresult result, const char *message, const world_
     print_call(call);
 }
 
-struct tally {
-    long long both_take = 0, both_refuse = 0, alone[SENTENCES] = {};
-    std::map<std::string, long long> ours; // what a call cannot have
-};
-
 int only_broken(const world_call &call)
 {
     int found = -1;
@@ -83,7 +58,7 @@ int only_broken(const world_call &call)
     return found;
 }
 
-void compare(const cai_array &x, const cai_tensor_tile &tile, tally *count)
+void compare(const cai_array &x, const cai_tensor_tile &tile, tally<SENTENCES> *count)
 {
     world_call call;
     cai_tensor_map_plan plan;
@@ -167,32 +142,16 @@ void ask_all(int major)
     }
 }
 
-void print_tally(const tally &count)
-{
-    for (int row = 0; row < SENTENCES; ++row)
-        std::printf("%6lld refused by both: %s\n", count.alone[row], world_document[row].text);
-    for (const auto &reason : count.ours)
-        std::printf("%6lld not for a call: %s\n", reason.second, reason.first.c_str());
-}
-
 } // namespace
 
 int main(int argc, char **argv)
 {
     const long long arrays = argc > 1 ? std::atoll(argv[1]) : 10000;
-    int devices = 0, major = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0 ||
-        cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess || major < 9) {
-        std::printf("skipped: no GPU of compute capability 9.0 or higher\n");
-        return 77;
-    }
-    if (!find_encode()) {
-        std::printf("cuTensorMapEncodeTiled was not found\n");
-        return 2;
-    }
-    world_chance chance = {argc > 2 ? static_cast<uint64_t>(std::atoll(argv[2])) : 20240611, major < 10 ? 13 : 16,
-                           major < 10 ? 4 : 7};
-    tally count;
+    const int major = find_device();
+    if (!major) return 77;
+    if (!find_encode("cuTensorMapEncodeTiled", &encode)) return 2;
+    world_chance chance = chance_of(argc, argv, major);
+    tally<SENTENCES> count;
     for (long long i = 0; i < arrays; ++i) {
         cai_array x;
         cai_tensor_tile tile;
@@ -200,7 +159,7 @@ int main(int argc, char **argv)
         if (world_below(&chance, 2)) world_to_a_bound(&chance, &x, &tile);
         compare(x, tile, &count);
     }
-    print_tally(count);
+    print_tally(count, world_document, "not for a call");
     ask_all(major);
     std::printf("%lld arrays: %lld taken by both, %lld refused by both, %d differences\n", arrays, count.both_take,
                 count.both_refuse, differences);
