@@ -66,8 +66,8 @@ READERS AND JUDGES
 OWNERSHIP
     An array with a release callback is owned, one without is borrowed. Call cai_array_release once when you
     are done. Do not copy an owned array, except with cai_array_move and cai_array_borrow. A view is valid as
-    long as the array that it was made of. mask and fields belong to the owner and are
-    valid until release. So is an event without CAI_OWN_EVENT.
+    long as the array that it was made of. mask and fields belong to the owner and are valid until release. So
+    is an event without CAI_OWN_EVENT.
 
 ARGUMENTS (in all headers)
     The object that a function makes or works on comes first, a result last before err, a count behind its
@@ -584,7 +584,7 @@ CAI_API void cai_array_borrow(cai_array *to, const cai_array *from);
 CAI_API void cai_array_release(cai_array *array);
 
 /** Checks that a struct from elsewhere has the layout of this header and valid bounds (ndim, field_count, the
- *  values of a packed dtype), and that a dtype below 8 bits has the bits and the itemsize of its code. Every
+ *  values of a packed dtype). A dtype below 8 bits must have the bits and the itemsize of its code. Every
  *  function below that reads an array calls it first. Errors: CAI_ERR_ARGUMENT (NULL), CAI_ERR_ABI. */
 CAI_API CAI_MUST_CHECK cai_status cai_array_check(const cai_array *array, cai_error *err);
 

@@ -621,7 +621,6 @@ static void check_alias(void)
 static void check_values(void)
 {
     static const int32_t bits[] = {0, -1, INT32_MIN, 8, 3, 1}, sizes[] = {1, 1, 1, 1, INT32_MAX, 0};
-    static const int32_t values[] = {1, 1, 1, 1, 1, 1};
     cai_dtype dtype;
     int32_t i;
     CHECK_INT(cai_dtype_values(NULL), 1);
@@ -634,7 +633,7 @@ static void check_values(void)
     for (i = 0; i < 6; i++) {
         dtype.bits = bits[i];
         dtype.itemsize = sizes[i];
-        CHECK_INT(cai_dtype_values(&dtype), values[i]);
+        CHECK_INT(cai_dtype_values(&dtype), 1);
     }
 }
 

@@ -6,9 +6,9 @@ names must see each.
     tests/ext/planted.py [--operations N] [--cc CC] [--root FOLDER] [--only TEXT] [--share N] [--jobs N]
 
 place_model.c is the random model of places, test_ipc.c has a context that ends under an import, test_tensor_map.c and
-test_im2col_map.c have CUDA's documents as tables. Prints one line per defect: the first check that fails. A defect that is not found, or that
-does not apply to the header any more, is a failure, and so is a failing check without a defect. Exit status 0: all
-found; 1: not; 77: no C compiler.
+test_im2col_map.c have CUDA's documents as tables. Prints one line per defect: the first check that fails. A defect
+that is not found, or that does not apply to the header any more, is a failure, and so is a failing check without a
+defect. Exit status 0: all found; 1: not; 77: no C compiler.
 """
 
 import pathlib
@@ -163,7 +163,6 @@ TENSOR_MAPS = [
     ("a plan has the number of a tile", r"    if \(\*type == CAI_TENSOR_MAP_UINT8\) \*type = CAI_PRIV_MAP_UINT8;\n", r"    if (*type == CAI_TENSOR_MAP_UINT8 && dtype->itemsize > 1) *type = CAI_PRIV_MAP_UINT8;\n"),
     ("UINT8 cannot be named", r"    int32_t bytes;\n    \*type = given", r"    int32_t bytes;\n    if (given == CAI_TENSOR_MAP_UINT8) given = 0;\n    *type = given"),
     ("a message has no named type", r"given \? \" is not \" : \"\", given \?", r'"", 0 ?'),
-
     ("any interleave", r"tile->interleave, CAI_TENSOR_MAP_INTERLEAVE_32B, err", r"tile->interleave, 100, err"),
     ("any swizzle", r"tile->swizzle, CAI_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, err", r"tile->swizzle & 7, 7, err"),
     ("any promotion", r"tile->l2_promotion, CAI_TENSOR_MAP_L2_256B, err", r"tile->l2_promotion, 100, err"),
