@@ -86,7 +86,7 @@ class Stream:
 class Race:
     """Two accesses of the same memory that nothing orders, one of which writes or may write."""
 
-    certain: bool  # one writes, and both are queued by one host thread or nothing could order them
+    certain: bool  # one writes, and nothing that is not seen could order them
     why_possible: str  # "" if it is certain
     memory: str  # "m1[0, 1024)"
     address: int
@@ -340,8 +340,8 @@ class Trace:
         if seen:
             told = "; a host function ran in between, and may have told the host" if self.function_orders(first.id, second.id, order) else ""
             return f"the host accessed it some time{self.after(seen[0])}; pages are told apart, not bytes{told}"
-        if first.thread != second.thread and self.host_orders(first.id, second.id, order):
-            return "a lock of the program may order the two host threads, which is not seen"
+        if self.host_orders(first.id, second.id, order):
+            return "a lock of the program may order the host threads, which is not seen"
         if self.function_orders(first.id, second.id, order):
             return "a host function ran in between, and may have told the host that the first one was done"
         return ""

@@ -496,6 +496,9 @@ def check_threads(world: World) -> None:
     lock = "import threading\nlock = threading.Lock()\nlock.acquire()\n" + program + "    lock.release()\n"
     lock += "threading.Thread(target=work).start()\nlock.acquire()\nalpha.launch(s2, 'second', a)\n"
     expect(world.run(lock), 7, "cai_sim: 1 possible race\n", "a lock of the program may order")
+    one = begin + "lock = threading.Lock()\nlock.acquire()\nalpha.launch(s1, 'first', a)\ndef work():\n    alpha.driver.stub_synchronize(s1)\n"
+    one += "    lock.release()\nthreading.Thread(target=work).start()\nlock.acquire()\nalpha.launch(s2, 'second', a)\n"
+    expect(world.run(one), 7, "cai_sim: 1 possible race\n", "a lock of the program may order the host threads")  # another thread waited for it
     later = begin + "import time\nalpha.launch(s2, 'first', a)\ndef work():\n    time.sleep(.3)\n    alpha.launch(s1, 'late', a)\n"
     expect(world.run(later + "threading.Thread(target=work).start()\n"), 4, r"cai_sim: 1 race\n", 'kernel "late"')
     bare = begin + "t = threading.Thread(target=alpha.launch, args=(s1, 'bare', a))\n" + run[run.index("t.start"):]
