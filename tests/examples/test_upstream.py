@@ -218,6 +218,8 @@ def check_readme() -> None:
         same(f"{patch.name} has its commit there", bool(row and re.search(r"`[0-9a-f]{40}`", row[0])), True)
         said = license_of(patch.read_bytes())
         same(f"{patch.name} is {said} there, as in the list of a release", f", {said} |" in (row[0] if row else ""), True)
+        texts = UPSTREAM.glob(f"licenses/{patch.stem if said.startswith('BSD') else '*'}.txt")  # a BSD one names its owner
+        same(f"the text of {patch.name}'s license", said in [license_of(text.read_bytes()) for text in texts], True)
         same(f"{patch.name} has no copy of cai", any(path.endswith("cai.h") for path in paths), False)
 
 
