@@ -16,7 +16,7 @@
 #include "fuzz.h"
 #include "fuzz_naive.h"
 #include "fuzz_source.h"
-#include "tensor_map_world.h"
+#include "im2col_world.h"
 
 enum { MOST_BYTES = 4096 }; /* of memory that is copied */
 
@@ -586,6 +586,79 @@ JUDGE static void check_map(const cai_tensor_map_plan *plan, const world_call *c
     else MUST(plan->box_bytes == elements * plan->box[0] * world_bits(call->type) / 8);
 }
 
+/** A dtype that packs nothing, and a type that does. */
+static int byte_for_each_value(const cai_array *a, int32_t type)
+{
+    return a->dtype.bits && cai_dtype_values(&a->dtype) == 1 && type >= CAI_TENSOR_MAP_16U4_ALIGN8B &&
+           type <= CAI_TENSOR_MAP_16U6_ALIGN16B;
+}
+
+/** A column of the modes of a tile. Corners are near the bounds of the document, or of the box. */
+static void choose_column(source *in, const cai_array *a, const cai_tensor_tile *same, cai_im2col_tile *tile)
+{
+    static const int32_t corners[] = {0, -1, 1, -16, 15, -17, 16, -128, 127, -129, 128, -32768, 32767, -32769, 32768};
+    static const int32_t pixels[] = {64, 1, 1024, 1025, 0, 256, -1};
+    const uint32_t choice = take(in);
+    int32_t at, last = a->ndim - 2;
+    memset(tile, 0, sizeof *tile);
+    column_take(tile, same, a->ndim);
+    tile->pixels = pixels[pick(in, 7)];
+    for (at = 0; at < 3 && (at < last || choice >= 240); at++) {
+        if (choice & 1) tile->lower[at] = corners[pick(in, 15)];
+        if (choice & 2) tile->upper[at] = corners[pick(in, 15)];
+        if (choice & 4) tile->steps[at] = pick(in, 10);
+        if (choice & 8 && at < last) tile->upper[at] = tile->lower[at] - (int32_t)(a->shape[at + 1] & 255) + pick(in, 3);
+    }
+    if (choice < 248) return;
+    if (choice & 1) tile->lower[pick(in, 3)] = (int32_t)any_number(in);
+    else if (choice & 2) tile->upper[pick(in, 3)] = (int32_t)any_number(in);
+    else if (choice & 4) tile->steps[pick(in, 3)] = (int32_t)any_number(in);
+    else tile->channels = (int32_t)any_number(in), tile->pixels = (int32_t)any_number(in);
+}
+
+JUDGE static void check_columns(const cai_im2col_map_plan *plan, const column_call *call)
+{
+    const world_call *const map = &call->map;
+    const uint64_t values = (uint64_t)plan->channels * plan->pixels;
+    uint32_t i;
+    MUST(plan->rank == map->rank && plan->address == map->address && plan->type == map->type);
+    MUST(plan->interleave == map->interleave && plan->swizzle == map->swizzle);
+    MUST(plan->l2_promotion == map->l2_promotion && plan->fill == map->oob_fill);
+    MUST(plan->channels == map->box[0] && plan->pixels == call->pixels);
+    for (i = 0; i < 5; i++) {
+        MUST(plan->dims[i] == (i < plan->rank ? map->dim[i] : 0));
+        MUST(plan->steps[i] == (i < plan->rank ? map->element_strides[i] : 0));
+        if (i < 4) MUST(plan->strides[i] == (i + 1 < plan->rank ? map->strides[i] : 0));
+        if (i < 3) MUST(plan->lower[i] == call->lower[i] && plan->upper[i] == call->upper[i]);
+    }
+    if (plan->interleave) MUST(plan->column_bytes == 0);
+    else MUST(plan->column_bytes == (world_wide(map) ? values : values * world_bits(map->type) / 8));
+}
+
+static void check_im2col_map(source *in, const cai_array *a, const cai_tensor_tile *same)
+{
+    cai_im2col_tile tile;
+    cai_im2col_map_plan plan;
+    column_call call;
+    cai_error err;
+    cai_status status;
+    const char *why = "not 3 to 5 dimensions";
+    memset(&tile, 0, sizeof tile);
+    if (a->ndim >= 3 && a->ndim <= 5) {
+        choose_column(in, a, same, &tile);
+        why = column_call_of(a, &tile, &call);
+        if (byte_for_each_value(a, tile.type)) why = "a byte for each value, where CUDA packs them";
+        if (!why && column_broken(&call) != -1) why = "a sentence of the document";
+    }
+    memset(&plan, FILL, sizeof plan);
+    memset(&err, FILL, sizeof err);
+    status = cai_im2col_map_of(a, &tile, &plan, &err);
+    check_error(status, &err);
+    MUST((status == CAI_OK) == !why);
+    if (status == CAI_OK) check_columns(&plan, &call);
+    else MUST(is_untouched(&plan, sizeof plan) && (status == CAI_ERR_EXPECT || status == CAI_ERR_ARGUMENT));
+}
+
 static void check_tensor_map(source *in)
 {
     cai_array a;
@@ -599,9 +672,7 @@ static void check_tensor_map(source *in)
     if (!choose_array(in, &a)) return;
     choose_tile(in, &a, &tile);
     why = world_call_of(&a, &tile, &call);
-    if (a.dtype.bits && cai_dtype_values(&a.dtype) == 1 && tile.type >= CAI_TENSOR_MAP_16U4_ALIGN8B &&
-        tile.type <= CAI_TENSOR_MAP_16U6_ALIGN16B)
-        why = "a byte for each value, where CUDA packs them";
+    if (byte_for_each_value(&a, tile.type)) why = "a byte for each value, where CUDA packs them";
     for (i = 0; i < sizeof world_document / sizeof *world_document && !why; i++)
         if (!world_document[i].holds(&call)) why = world_document[i].text;
     memset(&plan, FILL, sizeof plan);
@@ -611,6 +682,7 @@ static void check_tensor_map(source *in)
     MUST((status == CAI_OK) == !why);
     if (status == CAI_OK) check_map(&plan, &call);
     else MUST(is_untouched(&plan, sizeof plan) && (status == CAI_ERR_EXPECT || status == CAI_ERR_ARGUMENT));
+    check_im2col_map(in, &a, &tile);
 }
 
 /* -------------------------------------------------------------------- >>scales */

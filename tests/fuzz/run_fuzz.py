@@ -48,6 +48,7 @@ PLANTED = (
     ("literal", "tools/cai_literal.h", "frames[CAI_LITERAL_DEPTH];", "frames[CAI_LITERAL_DEPTH - 40];"),
     ("dlpack", "ext/cai_dlpack.h", "if (in->version.major != 1)", "if (in->version.major > 7)"),
     ("layout", "ext/cai_layout.h", "(extent + (unit - 1)) / unit * unit", "extent / unit * unit"),
+    ("layout", "ext/cai_tensor_map.h", "[dim] + upper <= lower", "[dim] + upper < lower"),
     ("layout", "ext/cai_transfer.h", "count < capacity && first", "count <= capacity && first"),
 )
 
