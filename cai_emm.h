@@ -244,10 +244,10 @@ CAI_API CAI_MUST_CHECK cai_status cai_emm_free(const cai_emm_hooks *hooks, void 
  *  uses no other stream. If you store another stream in the array, that stream must come after all work on the
  *  array. An array without a stream is freed on the legacy stream. If the array is CAI_SYNC_UNKNOWN, or the
  *  device cannot make the order, the host waits for the context. Memory that cannot be freed while a stream
- *  captures waits in `pool` (cai_keepalive_poll, cai_keepalive_drain). If the context was destroyed, no hook
- *  is called. The current context is restored. Threads: any. Errors: those of cai_array_init, of
- *  cai_emm_alloc, CAI_ERR_UNAVAILABLE (no context is current), CAI_ERR_CAPTURE (`stream` captures),
- *  CAI_ERR_OUT_OF_MEMORY (also of the host). */
+ *  captures waits in `pool` (cai_keepalive_poll, cai_keepalive_drain). If the context was reset, no hook is
+ *  called. Before you destroy a context, release its arrays. The current context is restored. Threads: any.
+ *  Errors: those of cai_array_init, of cai_emm_alloc, CAI_ERR_UNAVAILABLE (no context is current),
+ *  CAI_ERR_CAPTURE (`stream` captures), CAI_ERR_OUT_OF_MEMORY (also of the host). */
 CAI_API CAI_MUST_CHECK cai_status cai_emm_array(cai_array *out, cai_event_pool *pool,
                                                 const cai_emm_hooks *hooks, int32_t code, int32_t ndim,
                                                 const int64_t *shape, uint64_t stream, cai_error *err);

@@ -773,7 +773,7 @@ static inline int32_t cai_priv_captures(const cai_cuda *cuda, uint64_t stream)
     return error || capture.status == CAI_CAPTURE_NONE ? error : 900;
 }
 
-/* Returns whether the context was not destroyed or reset. An event of a reset context must not be used. */
+/* Returns whether the context was not reset. For a destroyed context CUDA does not define the answer. */
 static inline int cai_priv_context_lives(const cai_cuda *cuda, uint64_t context, uint64_t context_id)
 {
     uint64_t now = context;

@@ -52,8 +52,8 @@ ORDER AND LIFETIME
     - The producer frees the memory after all consumers have answered (R116).
     So an import has CAI_SYNC_NONE. Its release closes at once, on any thread, and waits for nothing. If it
     was opened in the primary context of its device, that context is retained until then. Any other context
-    must live as long as the import. If a context is destroyed or reset before, the memory is gone. From CUDA
-    12.0 on (cuCtxGetId) the release then closes nothing, and a later import opens the memory anew.
+    must live as long as the import. If a context is reset before, the memory is gone. From CUDA 12.0 on
+    (cuCtxGetId) the release then closes nothing, and a later import opens the memory anew.
     cai_exchange_finish keeps an import until the consumer's stream has passed.
 
 WHAT CAN BE SENT
@@ -401,8 +401,8 @@ static int32_t cai_priv_ipc_call(cai_ipc_mapping *mapping, int opens)
     return cai_priv_mode_restore(cuda, mode, error);
 }
 
-/* Returns whether the mapping exists. A context that is not retained may be destroyed, and any may be reset.
- * That ends the mapping, and another mapping may be at its address. */
+/* Returns whether the mapping exists. A reset of the context ends it, and another mapping may be at its
+ * address. */
 static int cai_priv_ipc_lives(const cai_ipc_mapping *mapping)
 {
     return cai_priv_context_lives(mapping->ipc->cuda, mapping->context, mapping->context_id);

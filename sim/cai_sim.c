@@ -2066,7 +2066,8 @@ static void sim_wait_for_all_of(cai_sim *sim, sim_operation *op, const sim_conte
 static int32_t sim_do_context_id(cai_sim *sim, uint64_t handle, uint64_t *id)
 {
     const sim_object *object = sim_object_of(&sim->contexts, handle);
-    if (object == NULL) object = sim_lookup(sim, &sim->contexts, handle);
+    if (object == NULL || sim_is_on(sim, CAI_SIM_LIVING_CONTEXTS))
+        object = sim_lookup(sim, &sim->contexts, handle);
     if (object == NULL || object->state != SIM_LIVE) return sim_no_context(sim, handle);
     if (object->context->id == 0) object->context->id = ++sim->context_ids;
     *id = object->context->id;
@@ -4512,6 +4513,7 @@ static const sim_named_option sim_options[] = {
     {"copy_returns", CAI_SIM_COPY_RETURNS},
     {"pool_reuse", CAI_SIM_POOL_REUSE},
     {"copy_needs_access", CAI_SIM_COPY_NEEDS_ACCESS},
+    {"living_contexts", CAI_SIM_LIVING_CONTEXTS},
     {"pool_early_waits", CAI_SIM_POOL_EARLY_WAITS},
     {"adversarial", CAI_SIM_ADVERSARIAL}
 };

@@ -121,8 +121,8 @@ WHAT IS CUDA AND WHAT IS NOT
     Contexts
     R  context_record covers all work that is queued in a context, also in non-blocking and in destroyed
        streams. If a stream of the context captures, in any mode, it is 900 and invalidates that capture.
-    R  context_id of a context that was destroyed is 709. A primary context that was reset keeps its handle
-       and gets a new id.
+    R  context_id of a context that was destroyed is 709 (option CAI_SIM_LIVING_CONTEXTS). A primary context
+       that was reset keeps its handle and gets a new id.
     D  Without a current context: 201. Current but destroyed: 709. Pushed or set after that: 201. Primary
        contexts: option CAI_SIM_PRIMARY_INACTIVE.
     S  Streams and events of a context that was destroyed or reset are destroyed. After the report: 709.
@@ -412,6 +412,13 @@ enum {
      *  PyTorch (Copy.cu): copies "between devices that aren't peer-to-peer-capable need
      *  cudaMemcpyPeerAsync"; ggml-org/llama.cpp#4620: 1. This changes calls of the table only. */
     CAI_SIM_COPY_NEEDS_ACCESS = 1 << 12,
+    /** context_id of a context that was destroyed ends the program with a report, as all other calls with it
+     *  do. cuCtxDestroy: "It is the caller's responsibility to ensure that the context or its resources are
+     *  not accessed or passed in subsequent API calls and doing so will result in undefined behavior." UCX
+     *  asked, and stopped (openucx/ucx#10852: "It's not safe to check that context is alive using
+     *  cuCtxGetId"). Off: 709, the first error that cuCtxGetId lists, as on an H100 and an H200. A primary
+     *  context that was reset has an id in any case. */
+    CAI_SIM_LIVING_CONTEXTS = 1 << 13,
     /** A wait on an event is known to the pools before the stream has it. If another thread records an event
      *  in that stream meanwhile, a pool that follows events believes that the record comes after the wait. It
      *  then gives memory to a second owner while the first one still uses it. Two calls of two threads are
@@ -426,7 +433,7 @@ enum {
     CAI_SIM_ADVERSARIAL = CAI_SIM_FREE_RETURNS | CAI_SIM_FREE_OWN_CONTEXT | CAI_SIM_PRIMARY_INACTIVE |
                           CAI_SIM_NEED_CONTEXT | CAI_SIM_SEGMENTS | CAI_SIM_ONE_THREAD_CONTEXTS |
                           CAI_SIM_REUSE | CAI_SIM_PROGRESS | CAI_SIM_COPY_RETURNS | CAI_SIM_POOL_REUSE |
-                          CAI_SIM_COPY_NEEDS_ACCESS | CAI_SIM_POOL_EARLY_WAITS
+                          CAI_SIM_COPY_NEEDS_ACCESS | CAI_SIM_LIVING_CONTEXTS | CAI_SIM_POOL_EARLY_WAITS
 };
 
 /** Sets the options in place of those before. Do this before anything else is made. If

@@ -206,6 +206,12 @@ static void check_current_first(void)
     close_ab();
 }
 
+/* From now on the driver tells of a destroyed context, which CUDA does not promise. */
+static void tell_of_destroyed(void)
+{
+    cai_sim_set_options(sim_b, cai_sim_options(sim_b) & ~(uint32_t)CAI_SIM_LIVING_CONTEXTS);
+}
+
 /* Imports in a context of its own, which is then destroyed. */
 static void import_in_gone(cai_array *x)
 {
@@ -214,6 +220,7 @@ static void import_in_gone(cai_array *x)
     CHECK_INT(cai_sim_set_context(sim_b, own), 0);
     GOOD(cai_ipc_import(&ipc_b, &d, x, &err));
     CHECK_INT(cai_sim_set_context(sim_b, 0), 0);
+    tell_of_destroyed();
     CHECK_INT(cai_sim_context_destroy(sim_b, own), 0);
 }
 
@@ -302,6 +309,7 @@ static void check_handle_again(void)
     first_own = cai_sim_context_create(sim_b, 1);
     CHECK_INT(cai_sim_set_context(sim_b, first_own), 0);
     GOOD(cai_ipc_import(&ipc_b, &d, &x, &err));
+    tell_of_destroyed();
     CHECK_INT(cai_sim_context_destroy(sim_b, first_own), 0);
     second_own = cai_sim_context_create(sim_b, 1);
     CHECK_INT(cai_sim_set_context(sim_b, second_own), 0);

@@ -1045,6 +1045,7 @@ static void test_same_number(void)
     REFUSED(cai_storage_begin(&b, &storage, D, CAI_READ, 1, &err), CAI_ERR_CONFLICT, "on another stream");
     CHECK_INT(cai_sim_set_context(sim, c1), 0);
     GOOD(cai_storage_end(&a, CAI_OK, &err));
+    GOOD(cai_event_pool_forget(&pool, own, &err));
     CHECK_INT(cai_sim_context_destroy(sim, own), 0);
     finish();
 }
@@ -1079,6 +1080,7 @@ static void test_legacy_home_of_other_memory(void)
     REFUSED(cai_storage_begin(&a, &storage, D, CAI_OVERWRITE, s1, &err), CAI_ERR_STREAM, "home");
     REFUSED(cai_storage_begin(&a, &storage, D, CAI_OVERWRITE, 1, &err), CAI_ERR_STREAM, "home");
     CHECK_INT(cai_sim_set_context(sim, c1), 0);
+    GOOD(cai_event_pool_forget(&pool, own, &err));
     CHECK_INT(cai_sim_context_destroy(sim, own), 0);
     finish();
 }

@@ -735,6 +735,7 @@ static void check_destroyed_context(void)
 {
     uint64_t s1, other, ended;
     open_pool(4, 0);
+    cai_sim_set_options(sim, cai_sim_options(sim) & ~(uint32_t)CAI_SIM_LIVING_CONTEXTS);
     s1 = stream_in(c1);
     other = cai_sim_context_create(sim, 1);
     ended = stream_in(other);

@@ -172,8 +172,11 @@ static void test_others_of_the_table(void)
     NONE("context_push", "context", !cuda->context_push(sim, NEVER));
     NONE("context_id", "context", !cuda->context_id(sim, NEVER, &out));
     NONE("pool_destroy", "memory pool", !cuda->pool_destroy(sim, NEVER));
-    CHECK_INT(cuda->context_id(sim, d_context, &out), 709); /* CUDA says so */
-    CHECK_INT(cuda->event_destroy(sim, 0), 400);            /* and looks for this one */
+    cai_sim_set_options(sim, cai_sim_options(sim) | CAI_SIM_LIVING_CONTEXTS);
+    CONTEXT("context_id", !cuda->context_id(sim, d_context, &out));
+    cai_sim_set_options(sim, cai_sim_options(sim) & ~(uint32_t)CAI_SIM_LIVING_CONTEXTS);
+    CHECK_INT(cuda->context_id(sim, d_context, &out), 709);
+    CHECK_INT(cuda->event_destroy(sim, 0), 400); /* CUDA looks for this one */
     CHECK_INT(reports, 0);
     finish();
 }

@@ -38,6 +38,7 @@ static void test_context_id(void)
     CHECK_INT(cuda->context_id(sim, c1, &again), 0);
     CHECK_UINT(again, first);
     CHECK_INT(cai_sim_context_destroy(sim, own), 0);
+    cai_sim_set_options(sim, cai_sim_options(sim) & ~(uint32_t)CAI_SIM_LIVING_CONTEXTS);
     CHECK_INT(cuda->context_id(sim, own, &again), 709);
     CHECK_INT(cuda->context_id(sim, 0, &again), 201);
     CHECK_INT(cai_sim_context_destroy(sim, c1), 0); /* a reset */
