@@ -95,7 +95,7 @@ OWNERSHIP
 ERRORS
     As in cai_emm.h. If the CUDA table lacks a function that a call needs, the error is CAI_ERR_UNAVAILABLE.
     While the process ends, CUDA returns error 4. This is success if something is freed or ends (R105). A free
-    after a reset is success, too, and calls no hook. Before you destroy a context, free its memory.
+    after a reset is success, too, and calls no hook. Before you destroy a context, destroy its manager.
 
 THREADS
     Any number of threads may use one manager, except while one makes, resets or destroys it.
