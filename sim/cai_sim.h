@@ -413,11 +413,10 @@ enum {
      *  cudaMemcpyPeerAsync"; ggml-org/llama.cpp#4620: 1. This changes calls of the table only. */
     CAI_SIM_COPY_NEEDS_ACCESS = 1 << 12,
     /** context_id of a context that was destroyed ends the program with a report, as all other calls with it
-     *  do. cuCtxDestroy: "It is the caller's responsibility to ensure that the context or its resources are
-     *  not accessed or passed in subsequent API calls and doing so will result in undefined behavior." UCX
-     *  asked, and stopped (openucx/ucx#10852: "It's not safe to check that context is alive using
-     *  cuCtxGetId"). Off: 709, the first error that cuCtxGetId lists, as on an H100 and an H200. A primary
-     *  context that was reset has an id in any case. */
+     *  do. cuCtxDestroy: the context must not be "passed in subsequent API calls", which "will result in
+     *  undefined behavior". UCX asked, and stopped (openucx/ucx#10852: "It's not safe to check that context is
+     *  alive using cuCtxGetId"). Off: 709, the first error that cuCtxGetId lists, as on an H100 and an H200. A
+     *  primary context that was reset has an id in any case. */
     CAI_SIM_LIVING_CONTEXTS = 1 << 13,
     /** A wait on an event is known to the pools before the stream has it. If another thread records an event
      *  in that stream meanwhile, a pool that follows events believes that the record comes after the wait. It

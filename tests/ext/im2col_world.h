@@ -114,6 +114,27 @@ static inline int32_t column_broken(const column_call *call)
     return found;
 }
 
+/* The first part of a plan that is not what the call has: its name, or NULL. */
+static inline const char *column_difference(const cai_im2col_map_plan *plan, const column_call *call)
+{
+    const world_call *const map = &call->map;
+    const uint64_t inner = world_wide(map) ? map->box[0] : map->box[0] * world_bits(map->type) / 8;
+    uint32_t i;
+    if (plan->rank != map->rank) return "rank";
+    if (plan->address != map->address) return "address";
+    if (plan->type != map->type) return "type";
+    if (plan->interleave != map->interleave || plan->swizzle != map->swizzle) return "interleave or swizzle";
+    if (plan->l2_promotion != map->l2_promotion || plan->fill != map->oob_fill) return "l2_promotion or fill";
+    if (plan->channels != map->box[0] || plan->pixels != call->pixels) return "channels or pixels";
+    for (i = 0; i < 5; ++i) {
+        if (plan->dims[i] != (i < plan->rank ? map->dim[i] : 0)) return "dims";
+        if (plan->steps[i] != (i < plan->rank ? map->element_strides[i] : 0)) return "steps";
+        if (i < 4 && plan->strides[i] != (i + 1 < plan->rank ? map->strides[i] : 0)) return "strides";
+        if (i < 3 && (plan->lower[i] != call->lower[i] || plan->upper[i] != call->upper[i])) return "corners";
+    }
+    return plan->column_bytes == (plan->interleave ? 0 : inner * call->pixels) ? NULL : "column_bytes";
+}
+
 /* ------------------------------------------------------------------ arrays and columns */
 /* The tile of the same modes whose last axis has the channels. */
 static inline void column_tile(const cai_array *array, const cai_im2col_tile *from, cai_tensor_tile *tile)

@@ -184,6 +184,8 @@ static inline const char *world_call_of(const cai_array *array, const cai_tensor
         why = "a type of other values";
     else if (values == 1 && w_type(call) && (world_bits(call->type) + 7) / 8 != (uint64_t)array->dtype.itemsize)
         why = "a type of another size";
+    else if (values == 1 && array->dtype.bits && tile->type >= W_U4_8 && tile->type <= W_U6_16)
+        why = "a byte for each value, where CUDA packs them";
     call->interleave = tile->interleave;
     call->swizzle = tile->swizzle;
     call->l2_promotion = tile->l2_promotion;
